@@ -13,9 +13,6 @@ package mad
 // Size is the length of a MAD on the wire in bytes (IBA 13.4.2).
 const Size = 256
 
-// HeaderSize is the length of the common MAD header in bytes (IBA 13.4.2).
-const HeaderSize = 24
-
 // BaseVersion is the only base version of MADs on InfiniBand (IBA 13.4.2).
 const BaseVersion = 1
 
@@ -42,8 +39,7 @@ const (
 	OffTID           = 8
 	OffAttribute     = 16
 	OffModifier      = 20
-	OffRMPP          = 24 // RMPP header, in classes that have one
-	RMPPHeaderSize   = 12
+	OffRMPP          = 24                       // RMPP header, in classes that have one
 	OffRMPPData      = OffRMPP + RMPPHeaderSize // 36: class header or data
 	OffSMPData       = 64                       // data of a subnet management packet
 	SMPDataSize      = 64
