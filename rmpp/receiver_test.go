@@ -1,0 +1,469 @@
+package rmpp_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/rmpp"
+)
+
+func collect(to *[]byte) func([]byte) {
+	return func(p []byte) { *to = append(*to, p...) }
+}
+
+func ignore([]byte) {}
+
+// The ACKs of a kernel: of segment 1, then at the end of each window of 64, then
+// of the last segment without opening the window further.
+func TestReceiverACKs(t *testing.T) {
+	msg := message(classSA, 139*200+3) // 140 segments
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	acks := map[uint32]uint32{1: 65, 65: 129, 129: 193, 140: 193}
+	var data []byte
+	for i, pkt := range segments(msg) {
+		wantUnfinished(t, r)
+		r.Receive(start, pkt, collect(&data))
+		segment := uint32(i + 1)
+		if newLast, due := acks[segment]; due {
+			wantPacket(t, r, start, rmpp.TypeACK, 0, segment, newLast)
+		} else {
+			wantNothing(t, r, start)
+		}
+	}
+	wantSuccess(t, r)
+	if !bytes.Equal(data, msg[56:]) {
+		t.Errorf("data differs")
+	}
+}
+
+// An ACK is the header of the segment with the R bit turned over.
+func TestReceiverACKBytes(t *testing.T) {
+	for _, class := range []byte{classSA, classDevMgt, classVendor} {
+		msg := message(class, 1000)
+		r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+		r.Receive(start, segments(msg)[0], ignore)
+		hdrLen := mad.ClassHeaderLen(mad.Class(class))
+		var want [mad.Size]byte
+		copy(want[:], msg[:hdrLen])
+		want[mad.OffMethod] = methodGetTable
+		copy(want[24:], []byte{1, 2, 0xf9, 0, 0, 0, 0, 1, 0, 0, 0, 65})
+		got := [mad.Size]byte{255: 0xee}
+		if !r.Next(start, &got) || got != want {
+			t.Errorf("class %#x:\n got % x\nwant % x", class, got, want)
+		}
+		if !bytes.Equal(r.Header(), segments(msg)[0][:hdrLen]) {
+			t.Errorf("class %#x: header % x", class, r.Header())
+		}
+	}
+}
+
+func TestReceiverReordering(t *testing.T) {
+	msg := message(classSA, 9*200+50) // 10 segments
+	segs := segments(msg)
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{Window: 4})
+	var data []byte
+	receive := func(numbers ...int) {
+		for _, n := range numbers {
+			r.Receive(start, segs[n-1], collect(&data))
+		}
+	}
+	receive(2) // outside the first window
+	wantNothing(t, r, start)
+	if r.Header() != nil || !r.Deadline().IsZero() {
+		t.Errorf("header %x and deadline %v before segment 1", r.Header(), r.Deadline())
+	}
+	receive(1)
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 1, 5)
+	receive(5, 3, 5, 6, 4) // 6 is outside again
+	wantNothing(t, r, start)
+	if len(data) != 200 {
+		t.Fatalf("%d bytes delivered while segment 2 is missing", len(data))
+	}
+	receive(2)
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 5, 9)
+	receive(7)
+	receive(6, 6, 6) // delivered, but no ACK is due before the window ends
+	wantNothing(t, r, start)
+	receive(5) // acknowledged before: the ACK was lost, and tells what is new
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 7, 9)
+	receive(9, 8)
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 9, 13)
+	receive(10)
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 10, 13)
+	wantSuccess(t, r)
+	if !bytes.Equal(data, msg[56:]) {
+		t.Error("data differs")
+	}
+}
+
+// The end of a message may be held too.
+func TestReceiverHoldsLast(t *testing.T) {
+	msg := message(classVendor, 3*216+1)
+	segs := segments(msg)
+	r := rmpp.NewReassembler(rmpp.ReceiverConfig{}, nil)
+	for _, n := range []int{0, 3, 2, 1} {
+		wantUnfinished(t, r)
+		r.Receive(start, segs[n])
+	}
+	wantSuccess(t, r)
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 4, 65)
+	if !bytes.Equal(r.Message()[40:], msg[40:]) {
+		t.Error("data differs")
+	}
+}
+
+// What the peer announces in segment 1 and claims in the last one, for SA.
+func TestReceiverPayloadLength(t *testing.T) {
+	const bad, ok = rmpp.StatusBadLen, rmpp.StatusNormal
+	tests := []struct {
+		name   string
+		count  uint32
+		first  uint32
+		last   uint32
+		status rmpp.Status
+		data   int // what is delivered
+	}{
+		{"one segment, full", 1, 0, 220, ok, 200},
+		{"one segment, no data", 1, 0, 20, ok, 0},
+		{"one segment, less than its header", 1, 0, 19, bad, 0},
+		{"one segment, 0", 1, 0, 0, bad, 0},
+		{"one segment, too long", 1, 0, 221, bad, 0},
+		{"one segment, far too long", 1, 0, 1<<32 - 1, bad, 0},
+		{"two segments, as they are", 2, 250, 30, ok, 210},
+		{"two segments, length not told", 2, 0, 30, ok, 210},
+		{"two segments, no data in the last", 2, 240, 20, ok, 200},
+		{"announced one less", 2, 249, 30, bad, 200},
+		{"announced one more", 2, 251, 30, bad, 200},
+		{"announced one segment", 2, 220, 30, bad, 0},
+		{"announced three segments", 2, 470, 30, bad, 200},
+		{"announced less than a class header", 2, 5, 30, bad, 0},
+		{"last too long", 2, 0, 221, bad, 200},
+		{"last less than its header", 2, 0, 19, bad, 200},
+		{"announced 4 GB", 2, 1<<32 - 1, 30, rmpp.StatusResX, 0},
+		{"announced more than the limit", 2, 100000, 30, rmpp.StatusResX, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			msg := message(classSA, 0)
+			r := rmpp.NewReassembler(rmpp.ReceiverConfig{MaxData: 10000}, nil)
+			for n := uint32(1); n <= tt.count; n++ {
+				h := rmpp.Header{Type: rmpp.TypeData, Segment: n}
+				if n == 1 {
+					h.Flags |= rmpp.FlagFirst
+					h.Data2 = tt.first
+				}
+				if n == tt.count {
+					h.Flags |= rmpp.FlagLast
+					h.Data2 = tt.last
+				}
+				r.Receive(start, packet(msg, h, nil))
+			}
+			if tt.status == ok {
+				wantSuccess(t, r)
+				if got := len(r.Message()) - 56; got != tt.data {
+					t.Errorf("%d bytes of data, want %d", got, tt.data)
+				}
+				return
+			}
+			_, err := r.Done()
+			var abort *rmpp.AbortError
+			if !errors.As(err, &abort) || abort.Status != tt.status || !abort.Local || int(abort.Segment)*200 != tt.data {
+				t.Fatalf("got %v, want status %v after %d bytes", err, tt.status, tt.data)
+			}
+			if r.Message() != nil {
+				t.Error("there is a message in spite of the error")
+			}
+			typ := rmpp.TypeAbort
+			if tt.status == rmpp.StatusResX {
+				typ = rmpp.TypeStop
+			}
+			wantPacket(t, r, start, typ, tt.status, 0, 0)
+		})
+	}
+}
+
+// State: segments 1 and 2 of 5 are received.
+func TestReceiverRules(t *testing.T) {
+	msg := message(classSA, 5*200)
+	data := func(h rmpp.Header) *[mad.Size]byte {
+		h.Type = rmpp.TypeData
+		return packet(msg, h, nil)
+	}
+	otherClass := *segments(msg)[2]
+	otherClass[mad.OffClass] = classDevMgt
+	inactive := *data(rmpp.Header{Segment: 1})
+	inactive[26] &^= 1
+	versionZero := *data(rmpp.Header{Segment: 1})
+	versionZero[24] = 0
+	tests := []struct {
+		name   string
+		pkt    *[mad.Size]byte
+		status rmpp.Status
+		silent bool
+	}{
+		{name: "DATA with a status", pkt: data(rmpp.Header{Segment: 3, Status: 1}), status: rmpp.StatusBadStatus},
+		{name: "segment 1 without First", pkt: data(rmpp.Header{Segment: 1}), status: rmpp.StatusBadSeg},
+		{name: "First in segment 3", pkt: data(rmpp.Header{Segment: 3, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
+		{name: "First in segment 0", pkt: data(rmpp.Header{Segment: 0, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
+		{name: "First past the window", pkt: data(rmpp.Header{Segment: 99, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
+		{name: "Last in segment 3 of 5", pkt: data(rmpp.Header{Segment: 3, Flags: rmpp.FlagLast, Data2: 220}), status: rmpp.StatusBadLen},
+		{name: "type 0", pkt: packet(msg, rmpp.Header{Type: 0}, nil), status: rmpp.StatusBadT},
+		{name: "type 255", pkt: packet(msg, rmpp.Header{Type: 255}, nil), status: rmpp.StatusBadT},
+		{name: "version 2", pkt: data(rmpp.Header{Version: 2, Segment: 3}), status: rmpp.StatusUnV},
+		{name: "STOP", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeStop, Status: 1}, nil), status: rmpp.StatusResX, silent: true},
+		{name: "STOP with status 0", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeStop}, nil), status: rmpp.StatusBadStatus},
+		{name: "ABORT", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 126}, nil), status: rmpp.StatusTMR, silent: true},
+		{name: "ABORT of a vendor", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 200}, nil), status: 200, silent: true},
+		{name: "ABORT with status 2", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 2}, nil), status: rmpp.StatusBadStatus},
+		{name: "ACK is not for a receiver", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeACK, Segment: 1, Data2: 65}, nil)},
+		{name: "segment past the window", pkt: data(rmpp.Header{Segment: 66})},
+		{name: "segment 2 again", pkt: segments(msg)[1]},
+		{name: "another class", pkt: &otherClass},
+		{name: "not active", pkt: &inactive},
+		{name: "version 0", pkt: &versionZero},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+			r.Receive(start, segments(msg)[0], ignore)
+			wantPacket(t, r, start, rmpp.TypeACK, 0, 1, 65)
+			r.Receive(start, segments(msg)[1], ignore)
+			wantNothing(t, r, start)
+			r.Receive(start, tt.pkt, func([]byte) { t.Error("data is delivered") })
+			switch {
+			case tt.status == 0:
+				wantUnfinished(t, r)
+				wantNothing(t, r, start)
+			case tt.silent:
+				wantAbort(t, r, tt.status, false, 2)
+				wantNothing(t, r, start)
+				if !r.Deadline().IsZero() {
+					t.Error("waits for more after the peer gave up")
+				}
+			default:
+				wantAbort(t, r, tt.status, true, 2)
+				wantPacket(t, r, start, rmpp.TypeAbort, tt.status, 0, 0)
+			}
+		})
+	}
+}
+
+// An ABORT can be due before any segment is accepted; version 0 gets no answer.
+func TestReceiverFirstPacket(t *testing.T) {
+	msg := message(classSA, 500)
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	r.Receive(start, packet(msg, rmpp.Header{Type: rmpp.TypeData, Segment: 1}, nil), ignore)
+	var pkt [mad.Size]byte
+	if !r.Next(start, &pkt) || pkt[mad.OffMethod] != methodGetTable || !bytes.Equal(pkt[8:16], msg[8:16]) ||
+		rmpp.ParseHeader(&pkt).Status != rmpp.StatusBadSeg {
+		t.Errorf("got % x", pkt[:36])
+	}
+
+	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	versionZero := packet(msg, rmpp.Header{}, nil)
+	versionZero[24] = 0
+	r.Receive(start, versionZero, ignore)
+	r.Receive(start, packet(msg, rmpp.Header{Type: rmpp.TypeData}, nil), ignore) // segment 0
+	wantNothing(t, r, start)
+	wantUnfinished(t, r)
+}
+
+func TestReceiverLimits(t *testing.T) {
+	msg := message(classSA, 10*200)
+	unannounced := segments(msg)
+	h := rmpp.ParseHeader(unannounced[0])
+	h.Data2 = 0
+	h.Put(unannounced[0])
+
+	t.Run("data announced", func(t *testing.T) {
+		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 1999})
+		r.Receive(start, segments(msg)[0], func([]byte) { t.Error("data is delivered") })
+		if abort := wantAbort(t, r, rmpp.StatusResX, true, 0); !errors.Is(abort, rmpp.ErrTooBig) {
+			t.Errorf("%v is not ErrTooBig", abort)
+		}
+		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+	})
+	t.Run("data not announced", func(t *testing.T) {
+		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 1999})
+		var got []byte
+		for _, pkt := range unannounced {
+			r.Receive(start, pkt, collect(&got))
+		}
+		if abort := wantAbort(t, r, rmpp.StatusResX, true, 9); !errors.Is(abort, rmpp.ErrTooBig) {
+			t.Errorf("%v is not ErrTooBig", abort)
+		}
+		if len(got) != 9*200 {
+			t.Errorf("%d bytes delivered", len(got))
+		}
+		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+	})
+	t.Run("data just fits", func(t *testing.T) {
+		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 2000})
+		for _, pkt := range segments(msg) {
+			r.Receive(start, pkt, ignore)
+		}
+		wantSuccess(t, r)
+	})
+	t.Run("segments held", func(t *testing.T) {
+		segs := segments(msg)
+		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxHeld: 2})
+		for _, n := range []int{0, 2, 3, 2, 3} { // again is not more
+			r.Receive(start, segs[n], ignore)
+		}
+		wantUnfinished(t, r)
+		pull(r, start)
+		r.Receive(start, segs[4], ignore)
+		if abort := wantAbort(t, r, rmpp.StatusResX, true, 1); !errors.Is(abort, rmpp.ErrTooManyHeld) {
+			t.Errorf("%v is not ErrTooManyHeld", abort)
+		}
+		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+	})
+}
+
+// 40 s from the first segment, whatever comes in between; then an ABORT, and
+// again for what still comes, for 10 s.
+func TestReceiverTimesOut(t *testing.T) {
+	segs := segments(message(classSA, 5*200))
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	r.Receive(start, segs[0], ignore)
+	pull(r, start)
+	r.Receive(start.Add(39*time.Second), segs[1], ignore)
+	end := start.Add(40 * time.Second)
+	if !r.Deadline().Equal(end) {
+		t.Fatalf("deadline %v, want 40 s after the first segment", r.Deadline().Sub(start))
+	}
+	wantNothing(t, r, end.Add(-1))
+	wantUnfinished(t, r)
+	wantPacket(t, r, end, rmpp.TypeAbort, 118, 0, 0)
+	if abort := wantAbort(t, r, rmpp.StatusT2L, true, 2); !abort.Timeout() {
+		t.Error("total time too long is not a time-out")
+	}
+
+	wantNothing(t, r, end.Add(time.Second))
+	r.Receive(end.Add(time.Second), segs[2], func([]byte) { t.Error("data is delivered") })
+	wantPacket(t, r, end.Add(time.Second), rmpp.TypeAbort, 118, 0, 0)
+	r.Receive(end.Add(time.Second), packet(segs[0][:], rmpp.Header{Type: rmpp.TypeAbort, Status: 126}, nil), ignore)
+	wantNothing(t, r, end.Add(time.Second)) // an ABORT is not answered
+
+	if want := end.Add(10 * time.Second); !r.Deadline().Equal(want) {
+		t.Fatalf("deadline %v, want %v", r.Deadline(), want)
+	}
+	r.Receive(end.Add(10*time.Second), segs[3], ignore)
+	wantNothing(t, r, end.Add(10*time.Second))
+	if !r.Deadline().IsZero() {
+		t.Errorf("deadline %v after all is forgotten", r.Deadline())
+	}
+	wantAbort(t, r, rmpp.StatusT2L, true, 2)
+}
+
+// A segment that finds the deadline passed does not beat it.
+func TestReceiverTimesOutOnReceive(t *testing.T) {
+	segs := segments(message(classSA, 2*200))
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{Timeout: time.Second})
+	r.Receive(start, segs[0], ignore)
+	r.Receive(start.Add(time.Second), segs[1], func([]byte) { t.Error("data is delivered") })
+	wantAbort(t, r, rmpp.StatusT2L, true, 1)
+}
+
+func TestReceiverRemembers(t *testing.T) {
+	msg := message(classSA, 3*200)
+	segs := segments(msg)
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	for _, pkt := range segs {
+		r.Receive(start, pkt, ignore)
+	}
+	wantPacket(t, r, start, rmpp.TypeACK, 0, 3, 65)
+	nothing := func([]byte) { t.Error("data is delivered twice") }
+	now := start.Add(10*time.Second - 1)
+	for _, pkt := range segs {
+		r.Receive(now, pkt, nothing)
+		wantPacket(t, r, now, rmpp.TypeACK, 0, 3, 65)
+	}
+	// What is wrong or late now changes nothing.
+	for _, h := range []rmpp.Header{
+		{Type: rmpp.TypeAbort, Status: 126},
+		{Type: rmpp.TypeData, Segment: 66},
+		{Type: rmpp.TypeData, Segment: 2, Status: 9},
+		{Type: 9},
+	} {
+		r.Receive(now, packet(msg, h, nil), nothing)
+		wantNothing(t, r, now)
+	}
+	now = start.Add(10 * time.Second)
+	if !r.Deadline().Equal(now) {
+		t.Errorf("deadline %v, want 10 s after the end", r.Deadline().Sub(start))
+	}
+	wantNothing(t, r, now)
+	if !r.Deadline().IsZero() {
+		t.Errorf("deadline %v after all is forgotten", r.Deadline())
+	}
+	r.Receive(now, segs[2], nothing)
+	wantNothing(t, r, now)
+	wantSuccess(t, r)
+}
+
+func TestReceiverAbort(t *testing.T) {
+	segs := segments(message(classSA, 3*200))
+	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	r.Abort(start, rmpp.StatusUnspec)
+	wantAbort(t, r, rmpp.StatusUnspec, true, 0)
+	wantNothing(t, r, start) // there is nobody to tell
+
+	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	r.Receive(start, segs[0], ignore)
+	r.Abort(start, rmpp.StatusNormal)
+	wantPacket(t, r, start, rmpp.TypeAbort, rmpp.StatusUnspec, 0, 0)
+	wantAbort(t, r, rmpp.StatusUnspec, true, 1)
+
+	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
+	for _, pkt := range segs {
+		r.Receive(start, pkt, ignore)
+	}
+	r.Abort(start, rmpp.StatusUnspec)
+	wantSuccess(t, r)
+}
+
+func TestReassemblerReusesBuffer(t *testing.T) {
+	msg := message(classSA, 700)
+	buf := make([]byte, 5, 2048)
+	r := rmpp.NewReassembler(rmpp.ReceiverConfig{}, buf)
+	for _, pkt := range segments(msg) {
+		r.Receive(start, pkt)
+	}
+	got := r.Message()
+	if &got[0] != &buf[0] || len(got) != len(msg) || !bytes.Equal(got[56:], msg[56:]) {
+		t.Errorf("message of %d bytes, in the buffer given: %v", len(got), &got[0] == &buf[0])
+	}
+	if !bytes.Equal(got[:56], segments(msg)[0][:56]) {
+		t.Errorf("headers % x", got[:56])
+	}
+}
+
+func TestReassemblerNoData(t *testing.T) {
+	msg := message(classSA, 0)
+	r := rmpp.NewReassembler(rmpp.ReceiverConfig{}, nil)
+	r.Receiver.Receive(start, segments(msg)[0], func([]byte) { t.Error("data is delivered") })
+	if got := r.Message(); !bytes.Equal(got, segments(msg)[0][:56]) {
+		t.Errorf("message % x", got)
+	}
+}
+
+func TestAbortErrorText(t *testing.T) {
+	tests := []struct {
+		err  rmpp.AbortError
+		want string
+	}{
+		{rmpp.AbortError{Status: rmpp.StatusTMR, Local: true, Segment: 5, Err: errors.New("no ACK")},
+			"rmpp: ended the transfer after segment 5 by ABORT, status 126 (too many retries): no ACK"},
+		{rmpp.AbortError{Status: rmpp.StatusResX, Segment: 65},
+			"rmpp: peer ended the transfer after segment 65 by STOP, status 1 (resources exhausted)"},
+	}
+	for _, tt := range tests {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
