@@ -7,12 +7,12 @@ import "errors"
 var (
 	ErrClosed       = errors.New("port is closed")
 	ErrGone         = errors.New("device has been removed")
-	ErrInvalid      = errors.New("refused as invalid")                                             // EINVAL
-	ErrNoAgent      = errors.New("no agent is registered in that slot")                            // EIO
-	ErrNoSlot       = errors.New("all 32 agent slots of this open file are in use")                // ENOMEM
-	ErrNoQP         = errors.New("the port has no such management queue pair")                     // EPROTONOSUPPORT
-	ErrBusy         = errors.New("held by somebody else")                                          // EAGAIN
-	ErrMethodOwned  = errors.Join(ErrInvalid, errors.New("a method is owned by another agent"))    // EINVAL
+	ErrInvalid      = errors.New("refused as invalid")                                              // EINVAL
+	ErrNoAgent      = errors.New("no agent is registered in that slot")                             // EIO
+	ErrNoSlot       = errors.New("no slot is free")                                                 // ENOMEM: 32 agents of an open file, 8 OUIs of a vendor class and version
+	ErrNoQP         = errors.New("the port has no such management queue pair")                      // EPROTONOSUPPORT
+	ErrBusy         = errors.New("held by somebody else")                                           // EAGAIN
+	ErrMethodOwned  = errors.Join(ErrInvalid, errors.New("a method is owned by another agent"))     // EINVAL
 	ErrDuplicateTID = errors.Join(ErrInvalid, errors.New("transaction id and class are in flight")) // EINVAL
 )
 

@@ -21,7 +21,8 @@ type Device interface {
 	// Open gives a Port with its own agent slots and receive queue.
 	Open() (Port, error)
 	// HoldIsSM sets the IsSM bit of the port's CapabilityMask until the Closer
-	// is closed. It waits while somebody else holds it, as long as ctx allows.
+	// is closed. It waits while somebody else holds it, and ends with ErrBusy
+	// when ctx does; with a ctx that is already done it only tries.
 	HoldIsSM(ctx context.Context) (io.Closer, error)
 	// Close releases the device; its open Ports end with ErrGone.
 	Close() error
@@ -43,7 +44,9 @@ type Port interface {
 	// With Timeout > 0 exactly one message comes back through Recv, the response
 	// or a time-out, except for the failures that the kernel keeps silent about
 	// (a send error, an RMPP abort by the peer, an SMP consumed locally). With
-	// Timeout 0 nothing tells the outcome.
+	// Timeout 0 nothing tells the outcome, except that a message of an RMPPKernel
+	// agent, with the Active flag set, comes back timed out when its segments are
+	// not acknowledged: after 2 s for each of 1 + Retries transmissions.
 	Send(*Message) error
 	// Recv waits for the next message and puts it whole into m, whose Data is
 	// reused (m.Data[:0]) and grown as needed. One reader at a time. It ends with
