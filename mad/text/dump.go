@@ -90,7 +90,7 @@ func line(dst []byte, f *layout.Field, b []byte, o Options) []byte {
 		return array(dst, f, b, o)
 	case f.Kind == layout.KindString:
 		// The text ends where the values of other fields start, if it can.
-		text := cString(f.Bytes(b))
+		text := Printable(cString(f.Bytes(b)))
 		dst = append(dst, label...)
 		dst = append(dst, ':')
 		dst = dots(dst, max(fieldWidth-len(text), 1))
@@ -158,7 +158,7 @@ func listed(dst []byte, s *layout.Struct, l *layout.Line, b []byte) []byte {
 	case layout.IPv6:
 		return append(dst, mad.GID(whole).String()...)
 	case layout.Text:
-		return append(dst, cString(whole)...)
+		return append(dst, Printable(cString(whole))...)
 	case layout.Digits:
 		return append(append(dst, "0x"...), strings.ToUpper(hex.EncodeToString(whole))...)
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/mad/layout"
@@ -86,6 +88,18 @@ func cString(b []byte) string {
 		b = b[:i]
 	}
 	return string(b)
+}
+
+// Printable replaces by blanks what would not show on a line of a terminal, or
+// would command it: a NodeDescription is whatever its owner wrote. The diags do
+// the same (clean_nodedesc of rdma-core), but know ASCII only.
+func Printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // Format writes what [Value] gave as people write it, for a line of text: Set

@@ -1,0 +1,10 @@
+// Package configs holds the example fabrics that come with ibsm.
+package configs
+
+import "embed"
+
+// FS holds the files of this folder by name: demo.yaml is the fabric that
+// topo.Generate("demo") gives.
+//
+//go:embed *.yaml
+var FS embed.FS

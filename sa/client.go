@@ -1,0 +1,161 @@
+// Package sa asks the subnet administrator (SA): the keeper of what the subnet
+// manager knows (IBA 15). Queries are typed by the record, and select by the
+// values of fields:
+//
+//	admin, err := sa.NewClient(dev, sa.Config{})
+//	node, err := sa.Get(ctx, admin, sa.Match(mad.NodeRecord{LID: 5}, "LID"))
+//	for path, err := range admin.Paths(ctx, sa.PathQuery{DGID: to}) { ... }
+//
+// A [Resolver] turns addresses and names of nodes into LIDs and GIDs.
+package sa
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ibsm/ibsm/agents"
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/port"
+)
+
+// ClassVersion is the class version of subnet administration (IBA 15.2.1.1).
+const ClassVersion = 2
+
+// Defaults of a Config.
+const (
+	DefaultTimeout = time.Second
+	DefaultRetries = 2
+)
+
+// Config has the choices of a Client. The zero value asks the SA of the port.
+type Config struct {
+	// SA is where the SA is. nil: at the port's SM LID, by its MasterSMSL. Of its
+	// QPN 0 stands for 1; PKeyIndex is not used.
+	SA *mad.AddressVector
+	// Timeout is the wait for an answer, or for the start of a table, after each
+	// try. 0: DefaultTimeout.
+	Timeout time.Duration
+	// Retries is how often a query is sent again that gets no answer, or the
+	// answer busy. 0: DefaultRetries; negative: never.
+	Retries int
+	// Transfer is added to Timeout for tables in mode RMPPKernel, where nothing
+	// tells whether one is on its way. A kernel gives a transfer 40 s, which long
+	// tables over lossy links need: each lost segment costs 2 s. 0:
+	// agents.DefaultTransfer.
+	Transfer time.Duration
+	// SMKey makes a query trusted if it is the SM's. An SA does not answer to a
+	// wrong one (IBA C15-0.1.5).
+	SMKey uint64
+	// PKey is the partition to ask in, of any membership. 0: the default one.
+	PKey mad.PKey
+	// Window limits the queries in flight. 0: agents.WindowSA.
+	Window int
+	// RMPP says who puts tables together. RMPPNone: the port (RMPPKernel).
+	RMPP port.RMPPMode
+	// MaxMessage limits the length of an answer; see agents.Registration.
+	MaxMessage int
+}
+
+// Client asks one SA. Any number of goroutines may use it.
+type Client struct {
+	dev    port.Device
+	cfg    Config
+	conn   *agents.Conn
+	agent  *agents.Agent
+	jitter func(time.Duration) time.Duration // a time up to the given one
+
+	mu sync.Mutex
+	to *mad.AddressVector // of the SA; nil: to be looked up
+}
+
+// NewClient opens a client on a port. It does not talk to the SA yet. The caller
+// closes dev after the client.
+func NewClient(dev port.Device, cfg Config) (*Client, error) {
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	switch {
+	case cfg.Retries == 0:
+		cfg.Retries = DefaultRetries
+	case cfg.Retries < 0:
+		cfg.Retries = 0
+	}
+	if cfg.PKey == 0 {
+		cfg.PKey = mad.DefaultPKey
+	}
+	if cfg.Window <= 0 {
+		cfg.Window = agents.WindowSA
+	}
+	if cfg.RMPP == port.RMPPNone {
+		cfg.RMPP = port.RMPPKernel
+	}
+	conn, err := agents.Open(dev, agents.Config{})
+	if err != nil {
+		return nil, err
+	}
+	agent, err := conn.Register(agents.Registration{
+		Registration: port.Registration{QPN: mad.QPGSI, Class: mad.ClassSubnAdm, Version: ClassVersion, RMPP: cfg.RMPP},
+		Window:       cfg.Window,
+		Transfer:     cfg.Transfer,
+		MaxMessage:   cfg.MaxMessage,
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &Client{dev: dev, cfg: cfg, conn: conn, agent: agent, jitter: randomPart}, nil
+}
+
+// Close ends the queries under way with port.ErrClosed.
+func (c *Client) Close() error { return c.conn.Close() }
+
+// Stats counts what the client's agent has seen.
+func (c *Client) Stats() agents.Stats { return c.conn.Stats() }
+
+// address gives the SA's address, which is looked up at the first query and
+// after a time-out: the SM may have moved.
+func (c *Client) address() (mad.AddressVector, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.to != nil {
+		return *c.to, nil
+	}
+	info, err := c.dev.Info()
+	if err != nil {
+		return mad.AddressVector{}, fmt.Errorf("look up the SA's address: %w", err)
+	}
+	to := mad.AddressVector{LID: info.SMLID, QPN: mad.QPGSI, SL: info.SMSL}
+	if c.cfg.SA != nil {
+		to = *c.cfg.SA
+	}
+	if to.QPN == 0 {
+		to.QPN = mad.QPGSI
+	}
+	switch {
+	case to.LID.IsUnicast():
+	case c.cfg.SA != nil:
+		return to, fmt.Errorf("%w: its LID cannot be %v", ErrNoSA, to.LID)
+	default:
+		return to, fmt.Errorf("%w: port %s/%d is %v and its SM LID is %v: no subnet manager has set it up",
+			ErrNoSA, info.Device, info.Port, info.State, to.LID)
+	}
+	index := slices.Index(info.PKeys, c.cfg.PKey)
+	if index < 0 {
+		index = slices.IndexFunc(info.PKeys, func(k mad.PKey) bool { return k.Base() == c.cfg.PKey.Base() })
+	}
+	if index < 0 {
+		return to, fmt.Errorf("ask the SA in partition %v: port %s/%d is not in it, its P_Keys are %v",
+			c.cfg.PKey, info.Device, info.Port, slices.DeleteFunc(slices.Clone(info.PKeys), func(k mad.PKey) bool { return k == 0 }))
+	}
+	to.PKeyIndex = uint16(index)
+	c.to = &to
+	return to, nil
+}
+
+func (c *Client) forgetAddress() {
+	c.mu.Lock()
+	c.to = nil
+	c.mu.Unlock()
+}

@@ -1,0 +1,167 @@
+package sa
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/mad/layout"
+)
+
+// Endpoint is a port that an address stands for.
+type Endpoint struct {
+	LID      mad.LID // the one asked for, or the base LID
+	GID      mad.GID // of index 0
+	PortGUID mad.GUID
+	NodeGUID mad.GUID
+	NodeType mad.NodeType
+	PortNum  uint8
+	Desc     string // NodeDescription
+}
+
+// Resolver looks addresses up in the SA's NodeRecords.
+type Resolver struct{ c *Client }
+
+// NewResolver makes a Resolver that asks c.
+func NewResolver(c *Client) *Resolver { return &Resolver{c} }
+
+// LID gives the LID of an address, which is [Resolver.Resolve] for those that
+// need no more.
+func (r *Resolver) LID(ctx context.Context, a mad.Addr) (mad.LID, error) {
+	e, err := r.Resolve(ctx, a)
+	return e.LID, err
+}
+
+// Resolve finds the port that an address stands for:
+//
+//	LID   the port that has it, be it one of several by its LMC
+//	GUID  a port GUID, else the node GUID of a node with one port
+//	GID   by its port GUID
+//	name  a whole NodeDescription, else its first word: h1 stands for "h1 HCA-1"
+//
+// Errors: a *NotFoundError, with what is near; an *AmbiguousError, with the ports
+// to choose from; a *mad.AddrError for a directed route, which is no address in
+// the SA, and for a number that no port can have; those of [Table].
+func (r *Resolver) Resolve(ctx context.Context, a mad.Addr) (Endpoint, error) {
+	var found []Endpoint
+	var err error
+	switch a.Kind {
+	case mad.AddrLID:
+		if !a.LID.IsUnicast() {
+			return Endpoint{}, &mad.AddrError{Text: a.String(), Why: fmt.Sprintf("LID %#x belongs to no port: those of ports are 1 to 0xbfff", uint16(a.LID))}
+		}
+		found, err = r.nodes(ctx, Match(mad.NodeRecord{LID: a.LID}, "LID"))
+	case mad.AddrGUID:
+		found, err = r.byGUID(ctx, a.GUID)
+	case mad.AddrGID:
+		if a.GID[0] == 0xff {
+			return Endpoint{}, &mad.AddrError{Text: a.String(), Why: "it is a multicast GID, which belongs to a group and not to a port"}
+		}
+		found, err = r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: a.GID.GUID()}}, "PortGUID"))
+		found = slices.DeleteFunc(found, func(e Endpoint) bool {
+			return a.GID.Prefix() != mad.DefaultGIDPrefix && a.GID.Prefix() != e.GID.Prefix()
+		})
+	case mad.AddrName:
+		return r.byName(ctx, a)
+	default:
+		return Endpoint{}, &mad.AddrError{Text: a.String(), Why: "the SA knows ports by LID, GUID, GID and name only"}
+	}
+	if err != nil {
+		return Endpoint{}, err
+	}
+	e, err := onlyOne(a, found)
+	if a.Kind == mad.AddrLID {
+		e.LID = a.LID
+	}
+	return e, err
+}
+
+// onlyOne is the port that was found, if it is one.
+func onlyOne(a mad.Addr, found []Endpoint) (Endpoint, error) {
+	switch len(found) {
+	case 0:
+		return Endpoint{}, &NotFoundError{Addr: a}
+	case 1:
+		return found[0], nil
+	}
+	return Endpoint{}, &AmbiguousError{Addr: a, Ports: found}
+}
+
+func (r *Resolver) byGUID(ctx context.Context, guid mad.GUID) ([]Endpoint, error) {
+	found, err := r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: guid}}, "PortGUID"))
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	return r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{NodeGUID: guid}}, "NodeGUID"))
+}
+
+// byName asks for the whole NodeDescription first, which spares the SA a table of
+// all nodes.
+func (r *Resolver) byName(ctx context.Context, a mad.Addr) (Endpoint, error) {
+	found, err := r.nodes(ctx, Match(mad.NodeRecord{NodeDescription: mad.MakeNodeDescription(a.Name)}, "NodeDescription.NodeString"))
+	if err != nil || len(found) > 0 {
+		if err != nil {
+			return Endpoint{}, err
+		}
+		return onlyOne(a, found)
+	}
+	all, err := r.nodes(ctx, Query[mad.NodeRecord]{})
+	if err != nil {
+		return Endpoint{}, err
+	}
+	var names []string
+	for _, e := range all {
+		first := firstWord(e.Desc)
+		if first == a.Name {
+			found = append(found, e)
+		}
+		if !slices.Contains(names, first) {
+			names = append(names, first)
+		}
+		if !slices.Contains(names, e.Desc) {
+			names = append(names, e.Desc)
+		}
+	}
+	e, err := onlyOne(a, found)
+	var none *NotFoundError
+	if errors.As(err, &none) {
+		none.Near = layout.Nearest(a.Name, names)
+	}
+	return e, err
+}
+
+func firstWord(s string) string {
+	first, _, _ := strings.Cut(strings.TrimSpace(s), " ")
+	return first
+}
+
+// nodes gives the ports of all NodeRecords that agree with a query.
+func (r *Resolver) nodes(ctx context.Context, q Query[mad.NodeRecord]) ([]Endpoint, error) {
+	info, err := r.c.dev.Info()
+	if err != nil {
+		return nil, err
+	}
+	prefix := uint64(mad.DefaultGIDPrefix)
+	if len(info.GIDs) > 0 {
+		prefix = info.GIDs[0].Prefix() // the same in the whole subnet
+	}
+	var found []Endpoint
+	for rec, err := range Table(ctx, r.c, q) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, Endpoint{
+			LID:      rec.LID,
+			GID:      mad.MakeGID(prefix, rec.NodeInfo.PortGUID),
+			PortGUID: rec.NodeInfo.PortGUID,
+			NodeGUID: rec.NodeInfo.NodeGUID,
+			NodeType: rec.NodeInfo.NodeType,
+			PortNum:  rec.NodeInfo.LocalPortNum,
+			Desc:     rec.NodeDescription.String(),
+		})
+	}
+	return found, nil
+}

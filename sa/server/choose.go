@@ -1,0 +1,108 @@
+package server
+
+import (
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/mad/layout"
+	"github.com/ibsm/ibsm/topo"
+)
+
+// The selectors of IBA 15.2.5.16, as OpenSM reads them: a way that carries more
+// than was asked for can be used for less.
+
+// chooseMTU gives the MTU of a path over a way of MTU have.
+func chooseMTU(sel mad.Selector, want, have mad.MTU) (mad.MTU, bool) {
+	switch sel {
+	case mad.SelectorGreaterThan:
+		return have, have > want
+	case mad.SelectorLessThan:
+		return min(have, want-1), want > mad.MTU256
+	case mad.SelectorExactly:
+		return want, have >= want
+	}
+	return have, true
+}
+
+// chooseRate gives the rate of a path over a way of rate have. Rates compare by
+// bandwidth, not by their codes.
+func chooseRate(sel mad.Selector, want, have mad.Rate) (mad.Rate, bool) {
+	switch sel {
+	case mad.SelectorGreaterThan:
+		return have, have.Compare(want) > 0
+	case mad.SelectorLessThan:
+		if have.Compare(want) < 0 {
+			return have, true
+		}
+		lower := slowerRate(want)
+		return lower, lower != mad.RateNone
+	case mad.SelectorExactly:
+		return have, have == want
+	}
+	return have, true
+}
+
+// slowerRate is the highest rate below r, RateNone if there is none.
+func slowerRate(r mad.Rate) (best mad.Rate) {
+	for _, v := range layout.Rate.Values {
+		if c := mad.Rate(v.Value); c.Compare(r) < 0 && c.Compare(best) > 0 {
+			best = c
+		}
+	}
+	return best
+}
+
+func isRate(r mad.Rate) bool {
+	for _, v := range layout.Rate.Values {
+		if mad.Rate(v.Value) == r {
+			return r != mad.RateNone
+		}
+	}
+	return false
+}
+
+// fitsLife tells whether a packet's life time on the way is what was asked for.
+// Unlike MTU and rate it is not for the sender to lower.
+func fitsLife(sel mad.Selector, want, have uint8) bool {
+	switch sel {
+	case mad.SelectorGreaterThan:
+		return have > want
+	case mad.SelectorLessThan:
+		return have < want
+	case mad.SelectorExactly:
+		return have == want
+	}
+	return true
+}
+
+// share tells whether two ports have a partition in common.
+func share(a, b *topo.Port) bool {
+	_, ok := sharedKey(a, b)
+	return ok
+}
+
+// sharedKey finds a partition that both ports may talk in: that with the lowest
+// key, as the source has it in its table, which is what OpenSM gives.
+func sharedKey(src, dst *topo.Port) (key mad.PKey, ok bool) {
+	for _, s := range src.PKeys {
+		if ok && s.Base() >= key.Base() {
+			continue
+		}
+		for _, d := range dst.PKeys {
+			if s.Matches(d) {
+				key, ok = s, true
+			}
+		}
+	}
+	return key, ok
+}
+
+// bothIn tells whether both ports may talk in the partition of key.
+func bothIn(key mad.PKey, src, dst *topo.Port) bool {
+	for _, s := range src.PKeys {
+		for _, d := range dst.PKeys {
+			if s.Base() == key.Base() && s.Matches(d) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,86 @@
+// Package server is a subnet administrator (SA) over any port: it answers
+// queries about a [topo.Subnet] (IBA 15). It knows ClassPortInfo, NodeRecord and
+// PathRecord, by Get and GetTable, with every component of each record.
+//
+// Where the IBA leaves a choice it does what OpenSM does; where OpenSM stays
+// silent, as it does to an attribute or a method that it does not know, the
+// server sends the status that the IBA asks for.
+package server
+
+import (
+	"github.com/ibsm/ibsm/agents"
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/port"
+	"github.com/ibsm/ibsm/topo"
+)
+
+// ClassVersion is the class version of subnet administration (IBA 15.2.1.1).
+const ClassVersion = 2
+
+// Config has the choices of a Server. The zero value is ready to use.
+type Config struct {
+	// SMKey is what a request's SM_Key must be, if that is not 0; requests with
+	// another one are dropped (IBA C15-0.1.5).
+	SMKey uint64
+	// MaxRecords is the largest table that is sent, a larger one is refused with
+	// ERR_NO_RESOURCES. 0: 1<<20, which are 64 MiB of paths.
+	MaxRecords int
+	// RMPP says who segments long answers. RMPPNone: the port (RMPPKernel).
+	RMPP port.RMPPMode
+}
+
+const defaultMaxRecords = 1 << 20
+
+// Server answers the SA requests that reach a port until it is closed.
+type Server struct {
+	sub  *topo.Subnet
+	cfg  Config
+	conn *agents.Conn
+}
+
+// New starts to answer on dev, out of sub. The subnet is brought up and does not
+// change while the server runs. The caller closes dev after the server.
+func New(dev port.Device, sub *topo.Subnet, cfg Config) (*Server, error) {
+	s := newServer(sub, cfg)
+	conn, err := agents.Open(dev, agents.Config{})
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	_, err = conn.Register(agents.Registration{
+		Registration: port.Registration{
+			QPN: mad.QPGSI, Class: mad.ClassSubnAdm, Version: ClassVersion,
+			// All request methods of the class, so that those that are not
+			// implemented get a status instead of silence.
+			Methods: port.Methods(mad.MethodGet, mad.MethodSet, mad.MethodGetTable,
+				mad.MethodGetTraceTable, mad.MethodGetMulti, mad.MethodDelete),
+			RMPP: s.cfg.RMPP,
+		},
+		Serve: s.serve,
+	})
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func newServer(sub *topo.Subnet, cfg Config) *Server {
+	if cfg.MaxRecords == 0 {
+		cfg.MaxRecords = defaultMaxRecords
+	}
+	if cfg.RMPP == port.RMPPNone {
+		cfg.RMPP = port.RMPPKernel
+	}
+	return &Server{sub: sub, cfg: cfg}
+}
+
+// Close stops answering.
+func (s *Server) Close() error { return s.conn.Close() }
+
+func (s *Server) serve(in *agents.Incoming) {
+	if resp := s.answer(in.Addr.LID, in.Data); resp != nil {
+		// A reply that cannot be sent is a lost one: the requester asks again.
+		_ = in.Reply(resp)
+	}
+}

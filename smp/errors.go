@@ -1,0 +1,31 @@
+package smp
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ibsm/ibsm/mad"
+)
+
+// ErrUnsupported: the agent, or this package, does not know the version, the
+// method or the attribute; use errors.Is on the error of a request.
+var ErrUnsupported = errors.New("the request is not supported")
+
+// StatusError is an answer with a status other than ok.
+type StatusError struct {
+	Status    mad.Status
+	Method    mad.Method
+	Attribute string
+	Modifier  uint32
+	To        mad.Addr
+}
+
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("%v of %s (modifier %#x) from %v: status %#04x (%s)", e.Method, e.Attribute, e.Modifier, e.To, uint16(e.Status), e.Status)
+}
+
+// Is tells which of the errors of this package the status stands for.
+func (e *StatusError) Is(target error) bool {
+	return target == ErrUnsupported &&
+		(e.Status == mad.StatusBadVersion || e.Status == mad.StatusBadMethod || e.Status == mad.StatusBadAttribute)
+}

@@ -1,0 +1,333 @@
+package topo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ibsm/ibsm/mad"
+)
+
+// FileError is a mistake in a fabric file. Line and Col are 1-based; 0 when the
+// file is no YAML and its reader did not say where.
+type FileError struct {
+	File      string
+	Line, Col int
+	Msg       string
+}
+
+func (e *FileError) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Msg
+	}
+	return place{e.File, e.Line, e.Col}.String() + ": " + e.Msg
+}
+
+// Load reads a fabric file.
+func Load(name string) (*Subnet, error) {
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, data)
+}
+
+// Parse reads the text of a fabric file; name stands in errors. The errors are
+// *FileError, and what Validate finds.
+func Parse(name string, data []byte) (*Subnet, error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	var doc, next yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
+		return nil, &FileError{File: name, Msg: "is empty"}
+	} else if err != nil {
+		return nil, &FileError{File: name, Msg: err.Error()}
+	}
+	if err := dec.Decode(&next); err == nil {
+		return nil, &FileError{name, next.Line, next.Column, "a second document: a fabric file has one"}
+	} else if !errors.Is(err, io.EOF) {
+		return nil, &FileError{File: name, Msg: err.Error()}
+	}
+	p := parser{file: name, sub: newSubnet(), pkeys: []mad.PKey{mad.DefaultPKey}, names: map[string]*Node{},
+		link: linkSpec{width: defaultWidth, speed: defaultSpeed, mtu: defaultMTU}}
+	if err := p.document(doc.Content[0]); err != nil {
+		return nil, err
+	}
+	if err := p.sub.complete(p.pkeys); err != nil {
+		return nil, &FileError{File: name, Msg: err.Error()}
+	}
+	return p.sub, p.sub.Validate()
+}
+
+type parser struct {
+	file  string
+	sub   *Subnet
+	names map[string]*Node
+	pkeys []mad.PKey // of defaults
+	link  linkSpec   // of defaults
+}
+
+type linkSpec struct {
+	ends  *yaml.Node
+	width mad.LinkWidth
+	speed mad.Speed
+	mtu   mad.MTU
+}
+
+func (p *parser) document(root *yaml.Node) error {
+	// Links need the nodes and the SM's port needs both, wherever they stand.
+	var defaults, nodes, links, subnet *yaml.Node
+	keep := func(at **yaml.Node) func(*yaml.Node) error {
+		return func(n *yaml.Node) error { *at = n; return nil }
+	}
+	err := p.mapping(root, "fabric", fields{
+		"subnet": keep(&subnet), "defaults": keep(&defaults), "nodes": keep(&nodes), "links": keep(&links),
+	})
+	if err != nil {
+		return err
+	}
+	if nodes == nil {
+		return p.errorf(root, "has no nodes")
+	}
+	if defaults != nil {
+		f := p.link.fields(p)
+		delete(f, "ends")
+		f["pkeys"] = list(p, &p.pkeys, p.pkey)
+		if err := p.mapping(defaults, "defaults", f); err != nil {
+			return err
+		}
+	}
+	if err := p.each(nodes, "nodes", p.node); err != nil {
+		return err
+	}
+	if links != nil {
+		if err := p.each(links, "links", p.oneLink); err != nil {
+			return err
+		}
+	}
+	if subnet != nil {
+		return p.subnet(subnet)
+	}
+	return nil
+}
+
+func (p *parser) subnet(n *yaml.Node) error {
+	s := p.sub
+	return p.mapping(n, "subnet", fields{
+		"prefix":  number(p, &s.GIDPrefix, 64),
+		"sm-sl":   number(p, &s.SMSL, 4),
+		"timeout": number(p, &s.SubnetTimeOut, 5),
+		"ipoib": text(p, &s.ipoib, func(v string) (netip.Prefix, error) {
+			prefix, err := netip.ParsePrefix(v)
+			if err != nil {
+				return prefix, errors.New("is no prefix like 10.0.0.0/16")
+			}
+			return prefix, nil
+		}),
+		"sm": text(p, &s.SM, func(v string) (*Port, error) {
+			node, num, ok := cutPort(v)
+			if !ok {
+				node, num = v, 0
+			}
+			sm, err := p.findNode(node)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return &sm.EndPorts()[0], nil
+			}
+			if int(num) >= len(sm.Ports) || !sm.Ports[num].IsEnd() {
+				return nil, fmt.Errorf("is no end port of %s", sm)
+			}
+			return &sm.Ports[num], nil
+		}),
+	})
+}
+
+func (p *parser) findNode(name string) (*Node, error) {
+	if n, ok := p.names[name]; ok {
+		return n, nil
+	}
+	known := make([]string, 0, len(p.names))
+	for k := range p.names {
+		known = append(known, k)
+	}
+	return nil, fmt.Errorf("names no node%s", suggest(name, known))
+}
+
+var nodeKinds = map[string]mad.NodeType{"ca": mad.NodeTypeCA, "switch": mad.NodeTypeSwitch, "router": mad.NodeTypeRouter}
+
+func (p *parser) node(at *yaml.Node) error {
+	var (
+		n     = Node{place: p.place(at)}
+		count uint8
+		pkeys []mad.PKey
+		ports *yaml.Node
+		one   = Port{place: n.place} // what stands at the node for its only end port
+		only  *yaml.Node             // the first of those
+	)
+	single := func(set func(*yaml.Node) error) func(*yaml.Node) error {
+		return func(v *yaml.Node) error {
+			if only == nil {
+				only = v
+			}
+			return set(v)
+		}
+	}
+	err := p.mapping(at, "node", fields{
+		"name":        text(p, &n.Name, asIs),
+		"desc":        text(p, &n.Desc, asIs),
+		"kind":        choice(p, &n.Type, nodeKinds),
+		"guid":        number(p, &n.GUID, 64),
+		"system-guid": number(p, &n.SystemImageGUID, 64),
+		"vendor":      number(p, &n.VendorID, 24),
+		"device":      number(p, &n.DeviceID, 16),
+		"ports":       number(p, &count, 8),
+		"pkeys":       list(p, &pkeys, p.pkey),
+		"ip":          single(text(p, &one.IP, parseIP)),
+		"lid":         single(number(p, &one.LID, 16)),
+		"port":        func(v *yaml.Node) error { ports = v; return nil },
+	})
+	if err != nil {
+		return err
+	}
+	if why := badName(n.Name); why != "" {
+		return p.errorf(at, "node has name %q, which %s", n.Name, why)
+	}
+	if n.Type == 0 {
+		return p.errorf(at, "node %s has no kind", n.Name)
+	}
+	if other, ok := p.names[n.Name]; ok {
+		return p.errorf(at, "node %s has the name of the node at %s", n.Name, other.place)
+	}
+	if count == 0 {
+		count = 1
+		if n.IsSwitch() {
+			count = defaultSwitchPorts
+		}
+	}
+	if count > maxPorts {
+		return p.errorf(at, "node %s has %d ports, more than %d", n.Name, count, maxPorts)
+	}
+	made := p.sub.addNode(n.Name, n.Type, int(count))
+	n.Ports = made.Ports
+	*made = n
+	p.names[n.Name] = made
+	ends := made.EndPorts()
+	for i := range ends {
+		ends[i].place = n.place
+		ends[i].PKeys = slices.Clone(pkeys)
+	}
+	if only != nil && len(ends) > 1 {
+		return p.errorf(only, "node %s has %d end ports: say it under port", n.Name, len(ends))
+	}
+	ends[0].IP, ends[0].LID = one.IP, one.LID
+	if ports == nil {
+		return nil
+	}
+	return p.entries(ports, "port", func(key, value *yaml.Node) error {
+		num, err := strconv.ParseUint(key.Value, 10, 8)
+		if err != nil || num > uint64(count) || !made.Ports[num].IsEnd() {
+			return p.errorf(key, "node %s has no end port %q", n.Name, key.Value)
+		}
+		return p.endPort(value, &made.Ports[num])
+	})
+}
+
+func (p *parser) endPort(n *yaml.Node, port *Port) error {
+	port.place = p.place(n)
+	return p.mapping(n, "port", fields{
+		"guid":  number(p, &port.GUID, 64),
+		"lid":   number(p, &port.LID, 16),
+		"lmc":   number(p, &port.LMC, 3),
+		"ip":    text(p, &port.IP, parseIP),
+		"pkeys": list(p, &port.PKeys, p.pkey),
+	})
+}
+
+func (l *linkSpec) fields(p *parser) fields {
+	return fields{
+		"ends":  func(n *yaml.Node) error { l.ends = n; return nil },
+		"width": choice(p, &l.width, linkWidths),
+		"speed": choice(p, &l.speed, linkSpeeds),
+		"mtu":   choice(p, &l.mtu, linkMTUs),
+	}
+}
+
+// oneLink reads "a[1] - b[2]", alone or as ends of a mapping.
+func (p *parser) oneLink(n *yaml.Node) error {
+	spec := p.link
+	spec.ends = n
+	if n.Kind == yaml.MappingNode {
+		spec.ends = nil
+		if err := p.mapping(n, "link", spec.fields(p)); err != nil {
+			return err
+		}
+		if spec.ends == nil {
+			return p.errorf(n, "link has no ends")
+		}
+	}
+	var ends string
+	if err := text(p, &ends, asIs)(spec.ends); err != nil {
+		return err
+	}
+	left, right, ok := strings.Cut(ends, "] - ")
+	if !ok {
+		return p.errorf(spec.ends, "link %q is not of the form a[1] - b[2]", ends)
+	}
+	a, err := p.linkEnd(spec.ends, left+"]")
+	if err != nil {
+		return err
+	}
+	b, err := p.linkEnd(spec.ends, right)
+	if err != nil {
+		return err
+	}
+	if a == b {
+		return p.errorf(spec.ends, "link %q goes from a port to itself", ends)
+	}
+	connect(a, b, spec.width, spec.speed, spec.mtu)
+	a.link = p.place(spec.ends)
+	b.link = a.link
+	return nil
+}
+
+func (p *parser) linkEnd(at *yaml.Node, s string) (*Port, error) {
+	name, num, ok := cutPort(strings.TrimSpace(s))
+	if !ok {
+		return nil, p.errorf(at, "link end %q is not of the form a[1]", s)
+	}
+	n, err := p.findNode(name)
+	if err != nil {
+		return nil, p.errorf(at, "link end %q %v", s, err)
+	}
+	if num == 0 || int(num) >= len(n.Ports) {
+		return nil, p.errorf(at, "link end %q: node %s has ports 1 to %d", s, name, n.NumPorts())
+	}
+	port := &n.Ports[num]
+	if port.Peer != nil {
+		return nil, p.errorf(at, "port %s has a link already, at %s", port, port.link)
+	}
+	return port, nil
+}
+
+func (p *parser) pkey(n *yaml.Node) (key mad.PKey, err error) {
+	return key, number(p, &key, 16)(n)
+}
+
+func asIs(v string) (string, error) { return v, nil }
+
+func parseIP(v string) (netip.Addr, error) {
+	ip, err := netip.ParseAddr(v)
+	if err != nil {
+		return ip, errors.New("is no IP address")
+	}
+	return ip, nil
+}
