@@ -1,0 +1,43 @@
+package agents
+
+import "sync"
+
+// pipe carries payload from the run loop to the goroutine that consumes it. It
+// never makes the run loop wait: what is not consumed is kept, up to a limit.
+type pipe struct {
+	limit int
+	ready chan struct{} // something was written
+
+	mu    sync.Mutex
+	buf   []byte
+	spare []byte
+}
+
+func newPipe(limit int) *pipe {
+	return &pipe{limit: limit, ready: make(chan struct{}, 1)}
+}
+
+// write copies b, unless that would be more than the limit.
+func (p *pipe) write(b []byte) bool {
+	p.mu.Lock()
+	if len(p.buf)+len(b) > p.limit {
+		p.mu.Unlock()
+		return false
+	}
+	p.buf = append(p.buf, b...)
+	p.mu.Unlock()
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// take gives all that was written since the last call, valid until the next.
+func (p *pipe) take() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := p.buf
+	p.buf, p.spare = p.spare[:0], taken
+	return taken
+}
