@@ -145,7 +145,7 @@ func (a *Agent) compose(data []byte) (msg []byte, long bool, err error) {
 		return nil, false, fmt.Errorf("%w: %d bytes, the headers of class %v need %d", port.ErrInvalid, len(data), class, n)
 	}
 	able := a.reg.RMPP != port.RMPPNone && mad.HasRMPP(class)
-	long = able && (len(data) > mad.Size || data[offFlags]&byte(rmpp.FlagActive) != 0)
+	long = able && (len(data) > mad.Size || data[offFlags]&byte(mad.RMPPFlagActive) != 0)
 	switch {
 	case long:
 		msg = make([]byte, len(data))
@@ -160,7 +160,7 @@ func (a *Agent) compose(data []byte) (msg []byte, long bool, err error) {
 		clear(msg[mad.OffRMPP:mad.OffRMPPData])
 	}
 	if long {
-		msg[offFlags] = byte(rmpp.FlagActive)
+		msg[offFlags] = byte(mad.RMPPFlagActive)
 	}
 	return msg, long, nil
 }

@@ -52,9 +52,10 @@ type call struct {
 	sends  int // transmissions done here
 	result chan result
 
-	got      []byte // what the receiver has yielded, without a pipe
-	pipe     *pipe  // or nil
-	overflow bool   // of the pipe
+	got      []byte    // what the receiver has yielded, without a pipe
+	pipe     *pipe     // or nil
+	streamed *Response // headers of what goes through the pipe
+	overflow bool      // of the pipe
 }
 
 type result struct {
@@ -204,7 +205,7 @@ func (l *loop) packet(now time.Time, c *call, m *port.Message) {
 		c.sender.Receive(now, pkt)
 	} else {
 		if c.receiver == nil {
-			if packetType(m.Data) == rmpp.TypeACK || c.phase == over {
+			if packetType(m.Data) == mad.RMPPTypeACK || c.phase == over {
 				l.conn.counters.late.Add(1)
 				return
 			}
@@ -223,7 +224,10 @@ func (l *loop) packet(now time.Time, c *call, m *port.Message) {
 // keep takes payload from the receiver.
 func (c *call) keep(payload []byte) {
 	if c.pipe != nil {
-		c.overflow = c.overflow || !c.pipe.write(payload)
+		if c.streamed == nil {
+			c.streamed = c.received()
+		}
+		c.overflow = c.overflow || !c.pipe.write(c.streamed, payload)
 		return
 	}
 	if c.got == nil {
@@ -240,11 +244,11 @@ func (l *loop) advance(c *call, now time.Time) {
 		l.remember(c)
 		return
 	case err != nil:
-		l.abort(&c.transfer, now, rmpp.StatusUnspec)
+		l.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
 		l.fail(c, now, stepSend, err)
 		return
 	case c.overflow:
-		l.abort(&c.transfer, now, rmpp.StatusResX)
+		l.abort(&c.transfer, now, mad.RMPPStatusResourcesExhausted)
 		l.fail(c, now, stepConsume, fmt.Errorf("%w: more than %d bytes were not yet consumed", ErrTooLong, c.pipe.limit))
 		return
 	}
@@ -318,7 +322,7 @@ func (l *loop) rang(c *call, now time.Time) {
 // cancel gives up a request for which nobody waits any more.
 func (l *loop) cancel(c *call, now time.Time) {
 	if c.phase != over {
-		l.abort(&c.transfer, now, rmpp.StatusUnspec)
+		l.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
 		l.finish(c, now, result{})
 	}
 }

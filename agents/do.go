@@ -47,33 +47,31 @@ func (a *Agent) Do(ctx context.Context, req *Request) (*Response, error) {
 	return a.wait(ctx, c, req, nil)
 }
 
-// Stream is Do for an answer of any length. It calls yield with the data of the
-// answer, without headers, in order and, in mode RMPPUser, as it arrives; other
-// answers come in one call. A piece may have any length and is valid during the
-// call only. The Response has the headers.
+// Stream is Do for an answer of any length. It calls yield, at least once, with
+// the headers of the answer and its data in order and, in mode RMPPUser, as it
+// arrives; other answers come in one call. A piece may have any length and is
+// valid during the call only.
 //
 // A slow yield never holds up the agent: data waits, up to MaxMessage of the
 // Registration; beyond that the transfer is stopped with ErrTooLong. If yield
 // returns an error the transfer is aborted, and the error of Stream wraps it.
 // Once data has come a time-out is final, whatever Retries says.
-func (a *Agent) Stream(ctx context.Context, req *Request, yield func(payload []byte) error) (*Response, error) {
+func (a *Agent) Stream(ctx context.Context, req *Request, yield func(head *Response, payload []byte) error) error {
 	c, err := a.newCall(req, true)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c.pipe = newPipe(a.reg.MaxMessage)
+	pipe := newPipe(a.reg.MaxMessage)
+	c.pipe = pipe
 	r, err := a.wait(ctx, c, req, yield)
-	if err != nil {
-		return nil, err
+	if err != nil || pipe.head != nil {
+		return err
 	}
-	head := mad.ClassHeaderLen(mad.Class(r.Data[mad.OffClass]))
-	if len(r.Data) > head {
-		if err := yield(r.Data[head:]); err != nil {
-			return nil, newError(req.Data, req.Addr, stepConsume, err)
-		}
+	n := mad.ClassHeaderLen(mad.Class(r.Data[mad.OffClass]))
+	if err := yield(&Response{Addr: r.Addr, Data: r.Data[:n:n]}, r.Data[n:]); err != nil {
+		return newError(req.Data, req.Addr, stepConsume, err)
 	}
-	r.Data = r.Data[:head:head]
-	return r, nil
+	return nil
 }
 
 // Send sends a request that has no answer; Timeout and Long do not count. In
@@ -125,7 +123,7 @@ func (a *Agent) newCall(req *Request, answered bool) (*call, error) {
 
 // wait hands a request to the run loop and waits for its end, or that of ctx.
 // Payload goes from the pipe to yield, if there is one.
-func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func([]byte) error) (*Response, error) {
+func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func(*Response, []byte) error) (*Response, error) {
 	pipe, ready := c.pipe, (<-chan struct{})(nil)
 	if pipe != nil {
 		ready = pipe.ready
@@ -164,9 +162,9 @@ func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func([]by
 }
 
 // drain hands over what is in the pipe.
-func drain(p *pipe, yield func([]byte) error) error {
-	if piece := p.take(); len(piece) > 0 {
-		return yield(piece)
+func drain(p *pipe, yield func(*Response, []byte) error) error {
+	if head, piece := p.take(); len(piece) > 0 {
+		return yield(head, piece)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func Example() {
 
 	// The same as it arrives: a piece may end within a record.
 	records, rest := 0, []byte(nil)
-	_, err = agent.Stream(context.Background(), query(), func(payload []byte) error {
+	err = agent.Stream(context.Background(), query(), func(_ *agents.Response, payload []byte) error {
 		rest = append(rest, payload...)
 		for ; len(rest) >= recordSize; rest = rest[recordSize:] {
 			records++

@@ -9,7 +9,6 @@ import (
 	"github.com/ibsm/ibsm/agents"
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/port"
-	"github.com/ibsm/ibsm/rmpp"
 )
 
 // FuzzReceive gives an agent that asks and serves, in each mode, whatever
@@ -24,16 +23,16 @@ func FuzzReceive(f *testing.F) {
 	head := func(method mad.Method) []byte {
 		return newMAD(mad.ClassSubnAdm, method, mad.AttrNodeRecord, []byte("data"))
 	}
-	packet := func(method mad.Method, h rmpp.Header) []byte {
+	packet := func(method mad.Method, h mad.RMPPHeader) []byte {
 		return control(head(method), h)[:mad.OffSAData]
 	}
 	f.Add(item(2|4, head(mad.MethodGetTableResp)))
 	f.Add(item(1|2, head(mad.MethodGetTable)[:mad.HeaderSize]))
 	f.Add(item(4, head(mad.MethodGet)))
-	f.Add(append(item(2|4, packet(mad.MethodGetTableResp, rmpp.Header{Type: rmpp.TypeData, Segment: 2})),
-		item(2|4|16, packet(mad.MethodGetTableResp, rmpp.Header{Type: rmpp.TypeAbort, Status: rmpp.StatusTMR}))...))
-	f.Add(append(item(4, packet(mad.MethodGetMulti, rmpp.Header{Type: rmpp.TypeData, Segment: 1})),
-		item(4, packet(mad.MethodGetMulti, rmpp.Header{Type: rmpp.TypeACK, Segment: 3, Data2: 2}))...))
+	f.Add(append(item(2|4, packet(mad.MethodGetTableResp, mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: 2})),
+		item(2|4|16, packet(mad.MethodGetTableResp, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTooManyRetries}))...))
+	f.Add(append(item(4, packet(mad.MethodGetMulti, mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: 1})),
+		item(4, packet(mad.MethodGetMulti, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 3, Data2: 2}))...))
 
 	f.Fuzz(func(t *testing.T, input []byte) {
 		for _, mode := range []port.RMPPMode{port.RMPPNone, port.RMPPKernel, port.RMPPUser} {

@@ -217,7 +217,7 @@ func (a *Agent) isPacket(data []byte) bool {
 	return a.reg.RMPP == port.RMPPUser && len(data) == mad.Size && rmpp.IsActive(data)
 }
 
-func packetType(data []byte) rmpp.Type { return rmpp.Type(data[mad.OffRMPP+1]) }
+func packetType(data []byte) mad.RMPPType { return mad.RMPPType(data[mad.OffRMPP+1]) }
 
 // forSender tells whether a packet is for the Sender and not for the Receiver.
 func (t *transfer) forSender(data []byte) bool {
@@ -226,9 +226,9 @@ func (t *transfer) forSender(data []byte) bool {
 	}
 	over, _ := t.sender.Done()
 	switch packetType(data) {
-	case rmpp.TypeData:
+	case mad.RMPPTypeData:
 		return false
-	case rmpp.TypeACK:
+	case mad.RMPPTypeACK:
 		return true
 	}
 	return !over
@@ -247,7 +247,7 @@ func (l *loop) pump(t *transfer, now time.Time) error {
 }
 
 // abort tells the peer of a transfer that is not over to end it.
-func (l *loop) abort(t *transfer, now time.Time, status rmpp.Status) {
+func (l *loop) abort(t *transfer, now time.Time, status mad.RMPPStatus) {
 	if t.sender != nil {
 		t.sender.Abort(status)
 	}

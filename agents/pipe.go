@@ -9,6 +9,7 @@ type pipe struct {
 	ready chan struct{} // something was written
 
 	mu    sync.Mutex
+	head  *Response // of the answer, from the first write on
 	buf   []byte
 	spare []byte
 }
@@ -17,9 +18,13 @@ func newPipe(limit int) *pipe {
 	return &pipe{limit: limit, ready: make(chan struct{}, 1)}
 }
 
-// write copies b, unless that would be more than the limit.
-func (p *pipe) write(b []byte) bool {
+// write copies b, unless that would be more than the limit. The first call
+// brings the headers.
+func (p *pipe) write(head *Response, b []byte) bool {
 	p.mu.Lock()
+	if p.head == nil {
+		p.head = head
+	}
 	if len(p.buf)+len(b) > p.limit {
 		p.mu.Unlock()
 		return false
@@ -33,11 +38,12 @@ func (p *pipe) write(b []byte) bool {
 	return true
 }
 
-// take gives all that was written since the last call, valid until the next.
-func (p *pipe) take() []byte {
+// take gives the headers and all that was written since the last call, valid
+// until the next.
+func (p *pipe) take() (*Response, []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	taken := p.buf
 	p.buf, p.spare = p.spare[:0], taken
-	return taken
+	return p.head, taken
 }

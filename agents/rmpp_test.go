@@ -125,8 +125,9 @@ func TestHugeAnswerOverLossyWire(t *testing.T) {
 		a := register(t, b.client, saClient(port.RMPPUser))
 		const n = 11_000 * perSegment
 		var got []byte
-		r, err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true, Retries: 9},
-			func(payload []byte) error { got = append(got, payload...); return nil })
+		var r *agents.Response
+		err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true, Retries: 9},
+			func(head *agents.Response, payload []byte) error { r, got = head, append(got, payload...); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,12 +194,13 @@ func TestStream(t *testing.T) {
 				var calls int
 				var first time.Duration
 				start := time.Now()
-				r, err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true}, func(payload []byte) error {
+				var r *agents.Response
+				err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true}, func(head *agents.Response, payload []byte) error {
 					if calls == 0 {
 						first = time.Since(start)
 					}
 					calls++
-					got = append(got, payload...)
+					r, got = head, append(got, payload...)
 					return nil
 				})
 				if err != nil {
@@ -230,11 +232,11 @@ func TestStreamConsumers(t *testing.T) {
 		limit int
 		yield func() error
 		want  error
-		peer  rmpp.Status // with which the server's reply ends
+		peer  mad.RMPPStatus // with which the server's reply ends
 	}{
-		{"slow", n, func() error { time.Sleep(time.Minute); return nil }, nil, rmpp.StatusNormal},
-		{"too slow", n / 2, func() error { time.Sleep(time.Minute); return nil }, agents.ErrTooLong, rmpp.StatusResX},
-		{"enough", n, func() error { return errEnough }, errEnough, rmpp.StatusUnspec},
+		{"slow", n, func() error { time.Sleep(time.Minute); return nil }, nil, mad.RMPPStatusOK},
+		{"too slow", n / 2, func() error { time.Sleep(time.Minute); return nil }, agents.ErrTooLong, mad.RMPPStatusResourcesExhausted},
+		{"enough", n, func() error { return errEnough }, errEnough, mad.RMPPStatusUnspecified},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -258,7 +260,7 @@ func TestStreamConsumers(t *testing.T) {
 				total := 0
 				streamed := make(chan error, 1)
 				go func() {
-					_, err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true}, func(payload []byte) error {
+					err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(n), Long: true}, func(_ *agents.Response, payload []byte) error {
 						total += len(payload)
 						return tt.yield()
 					})
@@ -281,9 +283,9 @@ func TestStreamConsumers(t *testing.T) {
 					wantError(t, err, tt.want)
 				}
 				var abort *rmpp.AbortError
-				if err := <-replied; tt.peer == rmpp.StatusNormal && err != nil {
+				if err := <-replied; tt.peer == mad.RMPPStatusOK && err != nil {
 					t.Errorf("reply: %v", err)
-				} else if tt.peer != rmpp.StatusNormal && (!errors.As(err, &abort) || abort.Status != tt.peer || abort.Local) {
+				} else if tt.peer != mad.RMPPStatusOK && (!errors.As(err, &abort) || abort.Status != tt.peer || abort.Local) {
 					t.Errorf("reply: %v, want status %v of the peer", err, tt.peer)
 				}
 			})
@@ -300,8 +302,8 @@ func TestStreamYieldFails(t *testing.T) {
 				defer b.close()
 				register(t, b.server, saServer(mode.server, serveSized(t)))
 				a := register(t, b.client, saClient(mode.client))
-				_, err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(1), Long: true},
-					func([]byte) error { return errEnough })
+				err := a.Stream(t.Context(), &agents.Request{Addr: serverAddr, Data: sized(1), Long: true},
+					func(*agents.Response, []byte) error { return errEnough })
 				wantError(t, err, errEnough)
 			})
 		})
@@ -347,11 +349,11 @@ func segments(t *testing.T, msg []byte) (packets [][]byte) {
 }
 
 // control makes an ACK, STOP or ABORT like a packet of the transfer.
-func control(like []byte, h rmpp.Header) []byte {
+func control(like []byte, h mad.RMPPHeader) []byte {
 	var pkt [mad.Size]byte
 	copy(pkt[:mad.OffSAData], like)
-	h.Version, h.Flags = rmpp.Version, rmpp.FlagActive
-	h.Put(&pkt)
+	h.RMPPVersion, h.RMPPFlags = rmpp.Version, mad.RMPPFlagActive
+	rmpp.PutHeader(&pkt, h)
 	return pkt[:]
 }
 
@@ -361,17 +363,17 @@ func TestClientPackets(t *testing.T) {
 	tests := []struct {
 		name string
 		play func(p *fakePort, sent port.Message, cancel context.CancelFunc)
-		want []rmpp.Header // Version, Flags and RespTime left out
-		err  error         // nil: answered
+		want []mad.RMPPHeader // Version, Flags and RespTime left out
+		err  error            // nil: answered
 		late uint64
 	}{
 		{"acknowledge", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			for _, pkt := range long(sent) {
 				p.in <- port.Message{Addr: sent.Addr, Data: pkt}
 			}
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-			{Type: rmpp.TypeACK, Segment: 3, Data2: 65},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+			{RMPPType: mad.RMPPTypeACK, Data1: 3, Data2: 65},
 		}, nil, 0},
 		{"the last ACK is lost", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			pkts := segments(t, respond(sent.Data, pattern(10)))
@@ -380,9 +382,9 @@ func TestClientPackets(t *testing.T) {
 			p.in <- port.Message{Addr: sent.Addr, Data: pkts[0]}
 			time.Sleep(2 * time.Second) // the receive is forgotten after 10 s
 			p.in <- port.Message{Addr: sent.Addr, Data: pkts[0]}
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 1},
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 1},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 1},
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 1},
 		}, nil, 1},
 		{"version 0", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			m := answerTo(sent, pattern(perSegment))
@@ -392,7 +394,7 @@ func TestClientPackets(t *testing.T) {
 		{"inactive", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			m := answerTo(sent, pattern(perSegment))
 			m.Data[mad.OffRMPP] = 1
-			m.Data[mad.OffRMPP+1] = byte(rmpp.TypeData)
+			m.Data[mad.OffRMPP+1] = byte(mad.RMPPTypeData)
 			p.in <- m
 		}, nil, nil, 0},
 		{"cancel", func(p *fakePort, sent port.Message, cancel context.CancelFunc) {
@@ -401,29 +403,29 @@ func TestClientPackets(t *testing.T) {
 			cancel()
 			synctest.Wait()
 			p.in <- port.Message{Addr: sent.Addr, Data: long(sent)[1]}
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-			{Type: rmpp.TypeAbort, Status: rmpp.StatusUnspec},
-			{Type: rmpp.TypeAbort, Status: rmpp.StatusUnspec},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+			{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusUnspecified},
+			{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusUnspecified},
 		}, context.Canceled, 0},
 		{"peer aborts half way", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			p.in <- port.Message{Addr: sent.Addr, Data: long(sent)[0]}
-			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], rmpp.Header{Type: rmpp.TypeAbort, Status: rmpp.StatusTMR})}
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-		}, &rmpp.AbortError{Status: rmpp.StatusTMR, Segment: 1}, 0},
+			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTooManyRetries})}
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+		}, &rmpp.AbortError{Status: mad.RMPPStatusTooManyRetries, Segment: 1}, 0},
 		{"peer aborts at once", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
-			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], rmpp.Header{Type: rmpp.TypeStop, Status: rmpp.StatusResX})}
-		}, nil, &rmpp.AbortError{Status: rmpp.StatusResX}, 0},
+			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], mad.RMPPHeader{RMPPType: mad.RMPPTypeStop, RMPPStatus: mad.RMPPStatusResourcesExhausted})}
+		}, nil, &rmpp.AbortError{Status: mad.RMPPStatusResourcesExhausted}, 0},
 		{"transfer stalls", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			p.in <- port.Message{Addr: sent.Addr, Data: long(sent)[0]}
 			time.Sleep(41 * time.Second)
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-			{Type: rmpp.TypeAbort, Status: rmpp.StatusT2L},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+			{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTimeTooLong},
 		}, agents.ErrTimeout, 0},
 		{"an ACK of nothing", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
-			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], rmpp.Header{Type: rmpp.TypeACK, Segment: 1, Data2: 64})}
+			p.in <- port.Message{Addr: sent.Addr, Data: control(long(sent)[0], mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 64})}
 			p.in <- timeOutOf(sent)
 		}, nil, agents.ErrTimeout, 1},
 		{"second segment first", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
@@ -457,10 +459,10 @@ func TestClientPackets(t *testing.T) {
 				case tt.err != nil:
 					wantError(t, o.err, tt.err)
 				}
-				var got []rmpp.Header
+				var got []mad.RMPPHeader
 				for _, m := range p.sends()[1:] {
 					h := rmpp.ParseHeader((*[mad.Size]byte)(m.Data))
-					got = append(got, rmpp.Header{Type: h.Type, Status: h.Status, Segment: h.Segment, Data2: h.Data2})
+					got = append(got, mad.RMPPHeader{RMPPType: h.RMPPType, RMPPStatus: h.RMPPStatus, Data1: h.Data1, Data2: h.Data2})
 					// The R bit is that of the answer, turned round (IBA 13.6.2.1).
 					if m.Data[mad.OffMethod] != 0x12 || m.Timeout != 0 || m.Addr != sent.Addr ||
 						!bytes.Equal(m.Data[mad.OffTID:16], sent.Data[mad.OffTID:16]) {

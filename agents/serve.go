@@ -146,7 +146,7 @@ func (l *loop) request(now time.Time, a *Agent, m *port.Message) {
 	key := keyOf(m)
 	x := l.exchanges[key]
 	switch {
-	case a.isPacket(m.Data) && packetType(m.Data) == rmpp.TypeData && (x == nil || x.receiver != nil):
+	case a.isPacket(m.Data) && packetType(m.Data) == mad.RMPPTypeData && (x == nil || x.receiver != nil):
 		l.conn.counters.packets.Add(1)
 		if x == nil {
 			if x = l.open(now, a, m, key); x == nil {
@@ -156,7 +156,7 @@ func (l *loop) request(now time.Time, a *Agent, m *port.Message) {
 		}
 		x.receiver.Receive(now, (*[mad.Size]byte)(m.Data), x.keep)
 		l.follow(x, now)
-	case a.isPacket(m.Data) && packetType(m.Data) != rmpp.TypeData:
+	case a.isPacket(m.Data) && packetType(m.Data) != mad.RMPPTypeData:
 		l.conn.counters.packets.Add(1)
 		l.control(now, x, m)
 	case x != nil:
@@ -215,7 +215,7 @@ func (x *exchange) keep(payload []byte) {
 // follow follows the RMPP machines of an exchange after something happened.
 func (l *loop) follow(x *exchange, now time.Time) {
 	if err := l.pump(&x.transfer, now); err != nil {
-		l.abort(&x.transfer, now, rmpp.StatusUnspec)
+		l.abort(&x.transfer, now, mad.RMPPStatusUnspecified)
 		l.replied(x, err)
 	}
 	if x.receiver != nil && !x.whole {

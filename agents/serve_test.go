@@ -257,7 +257,7 @@ func TestReplyLater(t *testing.T) {
 			}
 		}))
 		acknowledge := func(sent port.Message) {
-			ack := control(sent.Data, rmpp.Header{Type: rmpp.TypeACK, Segment: 1, Data2: 1})
+			ack := control(sent.Data, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 1})
 			ack[mad.OffMethod] = byte(mad.MethodGet)
 			p.in <- port.Message{Addr: sent.Addr, Data: ack}
 		}
@@ -351,39 +351,39 @@ func TestServerPackets(t *testing.T) {
 	tests := []struct {
 		name   string
 		play   func(p *fakePort, pkts [][]byte)
-		want   []rmpp.Header // Version, Flags and RespTime left out
+		want   []mad.RMPPHeader // Version, Flags and RespTime left out
 		served uint64
 	}{
 		{"whole, and turned round", func(p *fakePort, pkts [][]byte) {
 			send(p, pkts...)
-			send(p, control(pkts[0], rmpp.Header{Type: rmpp.TypeACK, Segment: 0, Data2: 2}))
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-			{Type: rmpp.TypeACK, Segment: 3, Data2: 65},
-			{Type: rmpp.TypeData, Segment: 1, Data2: 3 * 220},
-			{Type: rmpp.TypeData, Segment: 2},
+			send(p, control(pkts[0], mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 0, Data2: 2}))
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+			{RMPPType: mad.RMPPTypeACK, Data1: 3, Data2: 65},
+			{RMPPType: mad.RMPPTypeData, Data1: 1, Data2: 3 * 220},
+			{RMPPType: mad.RMPPTypeData, Data1: 2},
 		}, 1},
 		{"last segment again", func(p *fakePort, pkts [][]byte) {
 			send(p, pkts...)
 			send(p, pkts[2])
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
-			{Type: rmpp.TypeACK, Segment: 3, Data2: 65},
-			{Type: rmpp.TypeACK, Segment: 3, Data2: 65},
-			{Type: rmpp.TypeData, Segment: 1, Data2: 3 * 220},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
+			{RMPPType: mad.RMPPTypeACK, Data1: 3, Data2: 65},
+			{RMPPType: mad.RMPPTypeACK, Data1: 3, Data2: 65},
+			{RMPPType: mad.RMPPTypeData, Data1: 1, Data2: 3 * 220},
 		}, 1},
 		{"aborted", func(p *fakePort, pkts [][]byte) {
-			send(p, pkts[0], control(pkts[0], rmpp.Header{Type: rmpp.TypeAbort, Status: rmpp.StatusTMR}))
-		}, []rmpp.Header{
-			{Type: rmpp.TypeACK, Segment: 1, Data2: 65},
+			send(p, pkts[0], control(pkts[0], mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTooManyRetries}))
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
 		}, 0},
 		{"not from the start", func(p *fakePort, pkts [][]byte) {
 			send(p, pkts[1])
 		}, nil, 0},
 		{"too long", func(p *fakePort, pkts [][]byte) {
 			send(p, segments(t, append(bytes.Clone(request), 1))[0])
-		}, []rmpp.Header{
-			{Type: rmpp.TypeStop, Status: rmpp.StatusResX},
+		}, []mad.RMPPHeader{
+			{RMPPType: mad.RMPPTypeStop, RMPPStatus: mad.RMPPStatusResourcesExhausted},
 		}, 0},
 	}
 	for _, tt := range tests {
@@ -409,10 +409,10 @@ func TestServerPackets(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(ms)
 				synctest.Wait()
-				var got []rmpp.Header
+				var got []mad.RMPPHeader
 				for _, m := range p.sends() {
 					h := rmpp.ParseHeader((*[mad.Size]byte)(m.Data))
-					got = append(got, rmpp.Header{Type: h.Type, Status: h.Status, Segment: h.Segment, Data2: h.Data2})
+					got = append(got, mad.RMPPHeader{RMPPType: h.RMPPType, RMPPStatus: h.RMPPStatus, Data1: h.Data1, Data2: h.Data2})
 					if m.Data[mad.OffMethod] != byte(mad.MethodGetMultiResp) || m.Timeout != 0 || m.Addr.LID != 9 ||
 						binary.BigEndian.Uint64(m.Data[mad.OffTID:]) != 0x7_00000001 {
 						t.Errorf("sent %+v", m)

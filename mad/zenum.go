@@ -684,11 +684,11 @@ const (
 	RMPPStatusOK                 RMPPStatus = 0x00 // ok
 	RMPPStatusResourcesExhausted RMPPStatus = 0x01 // resources exhausted
 	RMPPStatusTimeTooLong        RMPPStatus = 0x76 // total time too long
-	RMPPStatusBadLength          RMPPStatus = 0x77 // last segment and payload length are inconsistent
-	RMPPStatusBadSegment         RMPPStatus = 0x78 // first segment and segment number are inconsistent
-	RMPPStatusBadType            RMPPStatus = 0x79 // bad RMPP type
-	RMPPStatusWindowTooSmall     RMPPStatus = 0x7a // new window last is too small
-	RMPPStatusSegmentTooBig      RMPPStatus = 0x7b // segment number is too big
+	RMPPStatusBadLength          RMPPStatus = 0x77 // inconsistent Last and PayloadLength
+	RMPPStatusBadSegment         RMPPStatus = 0x78 // inconsistent First and SegmentNumber
+	RMPPStatusBadType            RMPPStatus = 0x79 // bad RMPPType
+	RMPPStatusWindowTooSmall     RMPPStatus = 0x7a // NewWindowLast too small
+	RMPPStatusSegmentTooBig      RMPPStatus = 0x7b // SegmentNumber too big
 	RMPPStatusBadStatus          RMPPStatus = 0x7c // illegal status
 	RMPPStatusBadVersion         RMPPStatus = 0x7d // unsupported version
 	RMPPStatusTooManyRetries     RMPPStatus = 0x7e // too many retries
@@ -705,15 +705,15 @@ func (x RMPPStatus) String() string {
 	case RMPPStatusTimeTooLong:
 		return "total time too long"
 	case RMPPStatusBadLength:
-		return "last segment and payload length are inconsistent"
+		return "inconsistent Last and PayloadLength"
 	case RMPPStatusBadSegment:
-		return "first segment and segment number are inconsistent"
+		return "inconsistent First and SegmentNumber"
 	case RMPPStatusBadType:
-		return "bad RMPP type"
+		return "bad RMPPType"
 	case RMPPStatusWindowTooSmall:
-		return "new window last is too small"
+		return "NewWindowLast too small"
 	case RMPPStatusSegmentTooBig:
-		return "segment number is too big"
+		return "SegmentNumber too big"
 	case RMPPStatusBadStatus:
 		return "illegal status"
 	case RMPPStatusBadVersion:

@@ -1,19 +1,22 @@
 package port
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What can go wrong at a Port; use errors.Is. ErrMethodOwned and
 // ErrDuplicateTID are ErrInvalid too, because a kernel says EINVAL to each.
 var (
 	ErrClosed       = errors.New("port is closed")
 	ErrGone         = errors.New("device has been removed")
-	ErrInvalid      = errors.New("refused as invalid")                                              // EINVAL
-	ErrNoAgent      = errors.New("no agent is registered in that slot")                             // EIO
-	ErrNoSlot       = errors.New("no slot is free")                                                 // ENOMEM: 32 agents of an open file, 8 OUIs of a vendor class and version
-	ErrNoQP         = errors.New("the port has no such management queue pair")                      // EPROTONOSUPPORT
-	ErrBusy         = errors.New("held by somebody else")                                           // EAGAIN
-	ErrMethodOwned  = errors.Join(ErrInvalid, errors.New("a method is owned by another agent"))     // EINVAL
-	ErrDuplicateTID = errors.Join(ErrInvalid, errors.New("transaction id and class are in flight")) // EINVAL
+	ErrInvalid      = errors.New("refused as invalid")                                     // EINVAL
+	ErrNoAgent      = errors.New("no agent is registered in that slot")                    // EIO
+	ErrNoSlot       = errors.New("no slot is free")                                        // ENOMEM: 32 agents of an open file, 8 OUIs of a vendor class and version
+	ErrNoQP         = errors.New("the port has no such management queue pair")             // EPROTONOSUPPORT
+	ErrBusy         = errors.New("held by somebody else")                                  // EAGAIN
+	ErrMethodOwned  = fmt.Errorf("%w: a method is owned by another agent", ErrInvalid)     // EINVAL
+	ErrDuplicateTID = fmt.Errorf("%w: transaction id and class are in flight", ErrInvalid) // EINVAL
 )
 
 // Error is a failure of an operation on a Port: what was asked, where, and why

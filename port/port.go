@@ -149,7 +149,7 @@ type Info struct {
 	LMC       uint8
 	SMLID     mad.LID
 	SMSL      uint8
-	CapMask   uint32
+	CapMask   mad.PortCapMask
 	Width     mad.LinkWidth // active
 	Rate      mad.Rate      // of the active width and speed; RateNone when the link is down
 	GIDs      []mad.GID     // by index; zero entries are empty

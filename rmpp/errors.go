@@ -3,6 +3,8 @@ package rmpp
 import (
 	"errors"
 	"fmt"
+
+	"github.com/ibsm/ibsm/mad"
 )
 
 // Why a transfer was refused locally; use errors.Is.
@@ -17,9 +19,9 @@ var (
 )
 
 // AbortError is the end of a transfer that did not complete, by a STOP
-// (StatusResX) or an ABORT (all others) of either side.
+// (mad.RMPPStatusResourcesExhausted) or an ABORT (all others) of either side.
 type AbortError struct {
-	Status  Status
+	Status  mad.RMPPStatus
 	Local   bool   // this side gave up and told the peer; otherwise the peer did
 	Segment uint32 // last segment that was acknowledged (Sender) or delivered (Receiver)
 	Err     error  // what this side found wrong, or nil
@@ -30,8 +32,8 @@ func (e *AbortError) Error() string {
 	if e.Local {
 		who = "ended"
 	}
-	s := fmt.Sprintf("rmpp: %s the transfer after segment %d by %v, status %d (%v)",
-		who, e.Segment, e.Status.endsWith(), uint8(e.Status), e.Status)
+	s := fmt.Sprintf("rmpp: %s the transfer after segment %d by %v, status %d (%s)",
+		who, e.Segment, endsWith(e.Status), uint8(e.Status), statusText(e.Status))
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
@@ -42,5 +44,25 @@ func (e *AbortError) Unwrap() error { return e.Err }
 
 // Timeout tells whether the transfer ended because a side waited too long.
 func (e *AbortError) Timeout() bool {
-	return e.Status == StatusT2L || e.Status == StatusTMR
+	return e.Status == mad.RMPPStatusTimeTooLong || e.Status == mad.RMPPStatusTooManyRetries
+}
+
+// statusText names a status, those of classes and vendors by their range (IBA
+// 13.6.2.1).
+func statusText(s mad.RMPPStatus) string {
+	switch {
+	case s >= 192:
+		return "vendor specific"
+	case s >= 128:
+		return "class specific"
+	}
+	return s.String()
+}
+
+// endsWith gives the packet type that carries s to the peer.
+func endsWith(s mad.RMPPStatus) mad.RMPPType {
+	if s == mad.RMPPStatusResourcesExhausted {
+		return mad.RMPPTypeStop
+	}
+	return mad.RMPPTypeAbort
 }

@@ -26,12 +26,12 @@ func Example() {
 	for {
 		for s.Next(now, &pkt) {
 			h := rmpp.ParseHeader(&pkt)
-			fmt.Println(h.Type, "segment", h.Segment, "payload length", h.Data2)
+			fmt.Println(h.RMPPType, "segment", h.Data1, "payload length", h.Data2)
 			r.Receive(now, &pkt, func(payload []byte) { data += len(payload) })
 		}
 		for r.Next(now, &pkt) {
 			h := rmpp.ParseHeader(&pkt)
-			fmt.Println(h.Type, "segment", h.Segment, "new window last", h.Data2)
+			fmt.Println(h.RMPPType, "segment", h.Data1, "new window last", h.Data2)
 			s.Receive(now, &pkt)
 		}
 		if done, err := s.Done(); done {

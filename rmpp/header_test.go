@@ -2,6 +2,7 @@ package rmpp_test
 
 import (
 	"encoding/hex"
+	"strings"
 	"testing"
 
 	"github.com/ibsm/ibsm/mad"
@@ -12,14 +13,14 @@ import (
 func TestHeaderBytes(t *testing.T) {
 	tests := []struct {
 		hex  string
-		want rmpp.Header
+		want mad.RMPPHeader
 	}{
-		{"0101f90000000001000006c0", rmpp.Header{Version: 1, Type: rmpp.TypeData, RespTime: 31, Flags: 1, Segment: 1, Data2: 1728}},
-		{"01019700000001020000000a", rmpp.Header{Version: 1, Type: rmpp.TypeData, RespTime: 18, Flags: 7, Segment: 258, Data2: 10}},
-		{"010201000000004100000081", rmpp.Header{Version: 1, Type: rmpp.TypeACK, Flags: rmpp.FlagActive, Segment: 65, Data2: 129}},
-		{"010301010000000000000000", rmpp.Header{Version: 1, Type: rmpp.TypeStop, Flags: rmpp.FlagActive, Status: rmpp.StatusResX}},
-		{"0104017e0000000000000000", rmpp.Header{Version: 1, Type: rmpp.TypeAbort, Flags: rmpp.FlagActive, Status: rmpp.StatusTMR}},
-		{"ff06fcff0102030405060708", rmpp.Header{Version: 255, Type: 6, RespTime: 31, Flags: 4, Status: 255, Segment: 0x01020304, Data2: 0x05060708}},
+		{"0101f90000000001000006c0", mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeData, RRespTime: 31, RMPPFlags: 1, Data1: 1, Data2: 1728}},
+		{"01019700000001020000000a", mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeData, RRespTime: 18, RMPPFlags: 7, Data1: 258, Data2: 10}},
+		{"010201000000004100000081", mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeACK, RMPPFlags: mad.RMPPFlagActive, Data1: 65, Data2: 129}},
+		{"010301010000000000000000", mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeStop, RMPPFlags: mad.RMPPFlagActive, RMPPStatus: mad.RMPPStatusResourcesExhausted}},
+		{"0104017e0000000000000000", mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeAbort, RMPPFlags: mad.RMPPFlagActive, RMPPStatus: mad.RMPPStatusTooManyRetries}},
+		{"ff06fcff0102030405060708", mad.RMPPHeader{RMPPVersion: 255, RMPPType: 6, RRespTime: 31, RMPPFlags: 4, RMPPStatus: 255, Data1: 0x01020304, Data2: 0x05060708}},
 	}
 	for _, tt := range tests {
 		raw, err := hex.DecodeString(tt.hex)
@@ -31,46 +32,37 @@ func TestHeaderBytes(t *testing.T) {
 		if got := rmpp.ParseHeader(&pkt); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.hex, got, tt.want)
 		}
-		if tt.want.Put(&back); back != pkt {
+		if rmpp.PutHeader(&back, tt.want); back != pkt {
 			t.Errorf("%+v: put % x", tt.want, back[24:36])
 		}
 	}
 }
 
-// Numbers from the kernel's IB_MGMT_RMPP_STATUS_* and the IBA's table.
-func TestStatusText(t *testing.T) {
+// Numbers from the kernel's IB_MGMT_RMPP_STATUS_*, texts from the IBA's table.
+func TestAbortErrorNamesTheStatus(t *testing.T) {
 	tests := []struct {
-		status rmpp.Status
-		number uint8
+		status mad.RMPPStatus
 		text   string
 	}{
-		{rmpp.StatusNormal, 0, "normal"},
-		{rmpp.StatusResX, 1, "resources exhausted"},
-		{2, 2, "reserved status 2"},
-		{117, 117, "reserved status 117"},
-		{rmpp.StatusT2L, 118, "total time too long"},
-		{rmpp.StatusBadLen, 119, "inconsistent Last and PayloadLength"},
-		{rmpp.StatusBadSeg, 120, "inconsistent First and SegmentNumber"},
-		{rmpp.StatusBadT, 121, "bad RMPPType"},
-		{rmpp.StatusW2S, 122, "NewWindowLast too small"},
-		{rmpp.StatusS2B, 123, "SegmentNumber too big"},
-		{rmpp.StatusBadStatus, 124, "illegal status"},
-		{rmpp.StatusUnV, 125, "unsupported version"},
-		{rmpp.StatusTMR, 126, "too many retries"},
-		{rmpp.StatusUnspec, 127, "unspecified"},
-		{128, 128, "class specific status 128"},
-		{191, 191, "class specific status 191"},
-		{192, 192, "vendor specific status 192"},
-		{255, 255, "vendor specific status 255"},
+		{1, "STOP, status 1 (resources exhausted)"},
+		{118, "ABORT, status 118 (total time too long)"},
+		{119, "ABORT, status 119 (inconsistent Last and PayloadLength)"},
+		{120, "ABORT, status 120 (inconsistent First and SegmentNumber)"},
+		{121, "ABORT, status 121 (bad RMPPType)"},
+		{122, "ABORT, status 122 (NewWindowLast too small)"},
+		{123, "ABORT, status 123 (SegmentNumber too big)"},
+		{124, "ABORT, status 124 (illegal status)"},
+		{125, "ABORT, status 125 (unsupported version)"},
+		{126, "ABORT, status 126 (too many retries)"},
+		{127, "ABORT, status 127 (unspecified)"},
+		{128, "ABORT, status 128 (class specific)"},
+		{191, "ABORT, status 191 (class specific)"},
+		{192, "ABORT, status 192 (vendor specific)"},
+		{255, "ABORT, status 255 (vendor specific)"},
 	}
 	for _, tt := range tests {
-		if uint8(tt.status) != tt.number || tt.status.String() != tt.text {
-			t.Errorf("%d %q, want %d %q", uint8(tt.status), tt.status, tt.number, tt.text)
-		}
-	}
-	for typ, text := range map[rmpp.Type]string{1: "DATA", 2: "ACK", 3: "STOP", 4: "ABORT", 5: "RMPP type 5"} {
-		if typ.String() != text {
-			t.Errorf("type %d is %q, want %q", uint8(typ), typ, text)
+		if got := (&rmpp.AbortError{Status: tt.status, Segment: 7}).Error(); !strings.Contains(got, tt.text) {
+			t.Errorf("status %d: %q lacks %q", uint8(tt.status), got, tt.text)
 		}
 	}
 }

@@ -44,16 +44,16 @@ func message(class byte, n int) []byte {
 
 // packet makes a packet with the headers of msg. A zero version stands for 1,
 // and Active is set.
-func packet(msg []byte, h rmpp.Header, data []byte) *[mad.Size]byte {
+func packet(msg []byte, h mad.RMPPHeader, data []byte) *[mad.Size]byte {
 	var pkt [mad.Size]byte
 	hdrLen := mad.ClassHeaderLen(mad.Class(msg[mad.OffClass]))
 	copy(pkt[:], msg[:hdrLen])
 	copy(pkt[hdrLen:], data)
-	if h.Version == 0 {
-		h.Version = 1
+	if h.RMPPVersion == 0 {
+		h.RMPPVersion = 1
 	}
-	h.Flags |= rmpp.FlagActive
-	h.Put(&pkt)
+	h.RMPPFlags |= mad.RMPPFlagActive
+	rmpp.PutHeader(&pkt, h)
 	return &pkt
 }
 
@@ -66,13 +66,13 @@ func segments(msg []byte) []*[mad.Size]byte {
 	var all []*[mad.Size]byte
 	for n := 1; n <= count; n++ {
 		part := data[(n-1)*size : min(n*size, len(data))]
-		h := rmpp.Header{Type: rmpp.TypeData, Segment: uint32(n)}
+		h := mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: uint32(n)}
 		if n == 1 {
-			h.Flags |= rmpp.FlagFirst
+			h.RMPPFlags |= mad.RMPPFlagFirst
 			h.Data2 = uint32(count*(hdrLen-36) + len(data))
 		}
 		if n == count {
-			h.Flags |= rmpp.FlagLast
+			h.RMPPFlags |= mad.RMPPFlagLast
 			h.Data2 = uint32(hdrLen - 36 + len(part))
 		}
 		all = append(all, packet(msg, h, part))
@@ -81,7 +81,7 @@ func segments(msg []byte) []*[mad.Size]byte {
 }
 
 func ack(msg []byte, segment, newWindowLast uint32) *[mad.Size]byte {
-	pkt := packet(msg, rmpp.Header{Type: rmpp.TypeACK, Segment: segment, Data2: newWindowLast}, nil)
+	pkt := packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: segment, Data2: newWindowLast}, nil)
 	pkt[mad.OffMethod] ^= mad.ResponseBit
 	return pkt
 }
@@ -91,7 +91,7 @@ type machine interface {
 }
 
 // pull gives the headers of all packets that are due.
-func pull(m machine, now time.Time) (all []rmpp.Header) {
+func pull(m machine, now time.Time) (all []mad.RMPPHeader) {
 	var pkt [mad.Size]byte
 	for m.Next(now, &pkt) {
 		all = append(all, rmpp.ParseHeader(&pkt))
@@ -107,17 +107,17 @@ func wantSegments(t *testing.T, m machine, now time.Time, first, last uint32) {
 		t.Fatalf("%d packets, want segments %d to %d: %+v", len(got), first, last, got)
 	}
 	for i, h := range got {
-		if h.Type != rmpp.TypeData || h.Segment != first+uint32(i) {
-			t.Fatalf("packet %d is %v %d, want DATA %d", i, h.Type, h.Segment, first+uint32(i))
+		if h.RMPPType != mad.RMPPTypeData || h.Data1 != first+uint32(i) {
+			t.Fatalf("packet %d is %v %d, want DATA %d", i, h.RMPPType, h.Data1, first+uint32(i))
 		}
 	}
 }
 
 // wantPacket checks that one packet is due, of that type and with these fields.
-func wantPacket(t *testing.T, m machine, now time.Time, typ rmpp.Type, status rmpp.Status, segment, data2 uint32) {
+func wantPacket(t *testing.T, m machine, now time.Time, typ mad.RMPPType, status mad.RMPPStatus, segment, data2 uint32) {
 	t.Helper()
 	got := pull(m, now)
-	want := rmpp.Header{Version: 1, Type: typ, RespTime: 31, Flags: rmpp.FlagActive, Status: status, Segment: segment, Data2: data2}
+	want := mad.RMPPHeader{RMPPVersion: 1, RMPPType: typ, RRespTime: 31, RMPPFlags: mad.RMPPFlagActive, RMPPStatus: status, Data1: segment, Data2: data2}
 	if len(got) != 1 || got[0] != want {
 		t.Fatalf("packets %+v, want %+v", got, want)
 	}
@@ -146,7 +146,7 @@ func wantSuccess(t *testing.T, m finisher) {
 	}
 }
 
-func wantAbort(t *testing.T, m finisher, status rmpp.Status, local bool, segment uint32) *rmpp.AbortError {
+func wantAbort(t *testing.T, m finisher, status mad.RMPPStatus, local bool, segment uint32) *rmpp.AbortError {
 	t.Helper()
 	done, err := m.Done()
 	var abort *rmpp.AbortError

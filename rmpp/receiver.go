@@ -56,14 +56,14 @@ type Receiver struct {
 	received   int    // data bytes delivered
 	held       map[uint32]heldSegment
 	deadline   time.Time
-	answer     Type // ACK, STOP or ABORT to send, or 0
+	answer     mad.RMPPType // ACK, STOP or ABORT to send, or 0
 	granted    uint32
 	err        *AbortError
 }
 
 // heldSegment is a segment that arrived before its predecessors.
 type heldSegment struct {
-	h    Header
+	h    mad.RMPPHeader
 	len  int
 	data [segmentSpace]byte
 }
@@ -113,33 +113,33 @@ func (r *Receiver) Receive(now time.Time, pkt *[mad.Size]byte, yield func(payloa
 		return // of another transfer
 	}
 	h := ParseHeader(pkt)
-	bad := h.check()
+	bad := check(&h)
 	switch {
 	case r.phase == failed:
-		if h.Type == TypeData {
-			r.answer = r.err.Status.endsWith()
+		if h.RMPPType == mad.RMPPTypeData {
+			r.answer = endsWith(r.err.Status)
 		}
 	case r.phase == complete:
-		if bad == StatusNormal {
+		if bad == mad.RMPPStatusOK {
 			r.afterwards(h)
 		}
-	case bad != StatusNormal:
-		r.fail(now, bad, h.complaint())
-	case h.Type == TypeData:
+	case bad != mad.RMPPStatusOK:
+		r.fail(now, bad, complaint(&h))
+	case h.RMPPType == mad.RMPPTypeData:
 		r.data(now, h, pkt, yield)
-	case h.Type == TypeStop || h.Type == TypeAbort:
+	case h.RMPPType == mad.RMPPTypeStop || h.RMPPType == mad.RMPPTypeAbort:
 		r.end()
-		r.err = &AbortError{Status: h.Status, Segment: r.next - 1}
+		r.err = &AbortError{Status: h.RMPPStatus, Segment: r.next - 1}
 	}
 }
 
 // afterwards handles a valid packet that follows the last segment (IBA 13.6.3,
 // receiver termination flow).
-func (r *Receiver) afterwards(h Header) {
+func (r *Receiver) afterwards(h mad.RMPPHeader) {
 	switch {
-	case h.Type == TypeData && h.Segment <= r.windowLast:
-		r.answer = TypeACK // ours was lost
-	case h.Type == TypeACK && h.Segment == 0:
+	case h.RMPPType == mad.RMPPTypeData && h.Data1 <= r.windowLast:
+		r.answer = mad.RMPPTypeACK // ours was lost
+	case h.RMPPType == mad.RMPPTypeACK && h.Data1 == 0:
 		r.granted = max(r.granted, h.Data2)
 	}
 }
@@ -150,37 +150,37 @@ func (r *Receiver) keepHeader(pkt *[mad.Size]byte) {
 }
 
 // data sorts a segment: deliver, hold, acknowledge again or drop.
-func (r *Receiver) data(now time.Time, h Header, pkt *[mad.Size]byte, yield func([]byte)) {
-	if (h.Segment == 1) != (h.Flags&FlagFirst != 0) {
-		r.fail(now, StatusBadSeg, fmt.Errorf("segment %d with flags %#x", h.Segment, uint8(h.Flags)))
+func (r *Receiver) data(now time.Time, h mad.RMPPHeader, pkt *[mad.Size]byte, yield func([]byte)) {
+	if (h.Data1 == 1) != (h.RMPPFlags&mad.RMPPFlagFirst != 0) {
+		r.fail(now, mad.RMPPStatusBadSegment, fmt.Errorf("segment %d with flags %#x", h.Data1, uint8(h.RMPPFlags)))
 		return
 	}
-	if h.Segment > r.windowLast {
+	if h.Data1 > r.windowLast {
 		return
 	}
-	if h.Segment < r.next {
+	if h.Data1 < r.next {
 		// A segment that was delivered but not acknowledged will be: the ACK is
 		// due when the window is full.
-		if h.Segment <= r.lastAck && r.phase == receiving {
-			r.answer = TypeACK
+		if h.Data1 <= r.lastAck && r.phase == receiving {
+			r.answer = mad.RMPPTypeACK
 		}
 		return
 	}
 	n, ok := r.dataLen(h)
 	if !ok {
-		r.fail(now, StatusBadLen, fmt.Errorf("last segment %d has PayloadLength %d, not %d to %d",
-			h.Segment, h.Data2, r.hdrLen-mad.OffRMPPData, segmentSpace))
+		r.fail(now, mad.RMPPStatusBadLength, fmt.Errorf("last segment %d has PayloadLength %d, not %d to %d",
+			h.Data1, h.Data2, r.hdrLen-mad.OffRMPPData, segmentSpace))
 		return
 	}
 	if r.phase == waiting {
 		r.phase = receiving
 		r.deadline = now.Add(r.cfg.Timeout)
 	}
-	if h.Segment > r.next {
+	if h.Data1 > r.next {
 		r.hold(now, h, n, pkt)
 		return
 	}
-	if h.Segment == 1 {
+	if h.Data1 == 1 {
 		r.keepHeader(pkt)
 	}
 	r.deliver(now, h, pkt[r.hdrLen:r.hdrLen+n], yield)
@@ -194,14 +194,14 @@ func (r *Receiver) data(now time.Time, h Header, pkt *[mad.Size]byte, yield func
 	}
 	if r.phase == receiving && r.next > r.windowLast {
 		r.windowLast = uint32(min(uint64(r.windowLast)+uint64(r.cfg.Window), math.MaxUint32))
-		r.answer = TypeACK
+		r.answer = mad.RMPPTypeACK
 	}
 }
 
 // dataLen gives the data bytes of a segment: all that fit, but in the last one
 // what PayloadLength leaves after the class header.
-func (r *Receiver) dataLen(h Header) (int, bool) {
-	if h.Flags&FlagLast == 0 {
+func (r *Receiver) dataLen(h mad.RMPPHeader) (int, bool) {
+	if h.RMPPFlags&mad.RMPPFlagLast == 0 {
 		return mad.Size - r.hdrLen, true
 	}
 	classPart := r.hdrLen - mad.OffRMPPData
@@ -211,12 +211,12 @@ func (r *Receiver) dataLen(h Header) (int, bool) {
 	return int(h.Data2) - classPart, true
 }
 
-func (r *Receiver) hold(now time.Time, h Header, n int, pkt *[mad.Size]byte) {
-	if _, again := r.held[h.Segment]; again {
+func (r *Receiver) hold(now time.Time, h mad.RMPPHeader, n int, pkt *[mad.Size]byte) {
+	if _, again := r.held[h.Data1]; again {
 		return
 	}
 	if len(r.held) >= r.cfg.MaxHeld {
-		r.fail(now, StatusResX, fmt.Errorf("%w: segment %d is missing and %d are held", ErrTooManyHeld, r.next, len(r.held)))
+		r.fail(now, mad.RMPPStatusResourcesExhausted, fmt.Errorf("%w: segment %d is missing and %d are held", ErrTooManyHeld, r.next, len(r.held)))
 		return
 	}
 	if r.held == nil {
@@ -224,29 +224,29 @@ func (r *Receiver) hold(now time.Time, h Header, n int, pkt *[mad.Size]byte) {
 	}
 	seg := heldSegment{h: h, len: n}
 	copy(seg.data[:], pkt[r.hdrLen:r.hdrLen+n])
-	r.held[h.Segment] = seg
+	r.held[h.Data1] = seg
 }
 
 // deliver takes the segment that is next in order.
-func (r *Receiver) deliver(now time.Time, h Header, payload []byte, yield func([]byte)) {
-	last := h.Flags&FlagLast != 0
-	if h.Segment == 1 {
+func (r *Receiver) deliver(now time.Time, h mad.RMPPHeader, payload []byte, yield func([]byte)) {
+	last := h.RMPPFlags&mad.RMPPFlagLast != 0
+	if h.Data1 == 1 {
 		r.announced = uint64(h.Data2)
 		if data := r.announcedData(); data > uint64(r.cfg.MaxData) {
-			r.fail(now, StatusResX, fmt.Errorf("%w: %d bytes announced, the limit is %d", ErrTooBig, data, r.cfg.MaxData))
+			r.fail(now, mad.RMPPStatusResourcesExhausted, fmt.Errorf("%w: %d bytes announced, the limit is %d", ErrTooBig, data, r.cfg.MaxData))
 			return
 		}
 	}
 	if len(payload) > r.cfg.MaxData-r.received {
-		r.fail(now, StatusResX, fmt.Errorf("%w: more than the limit of %d bytes", ErrTooBig, r.cfg.MaxData))
+		r.fail(now, mad.RMPPStatusResourcesExhausted, fmt.Errorf("%w: more than the limit of %d bytes", ErrTooBig, r.cfg.MaxData))
 		return
 	}
 	// The length told first must end in this segment exactly if it is the last.
 	if r.announced != 0 {
-		before := uint64(h.Segment-1) * segmentSpace
+		before := uint64(h.Data1-1) * segmentSpace
 		if last && before+uint64(h.Data2) != r.announced || !last && before+segmentSpace >= r.announced {
-			r.fail(now, StatusBadLen, fmt.Errorf("%d bytes announced, segment %d has flags %#x and PayloadLength %d",
-				r.announced, h.Segment, uint8(h.Flags), h.Data2))
+			r.fail(now, mad.RMPPStatusBadLength, fmt.Errorf("%d bytes announced, segment %d has flags %#x and PayloadLength %d",
+				r.announced, h.Data1, uint8(h.RMPPFlags), h.Data2))
 			return
 		}
 	}
@@ -259,7 +259,7 @@ func (r *Receiver) deliver(now time.Time, h Header, payload []byte, yield func([
 		r.phase = complete
 		r.held = nil
 		r.deadline = now.Add(r.cfg.Memory)
-		r.answer = TypeACK
+		r.answer = mad.RMPPTypeACK
 	}
 }
 
@@ -279,20 +279,20 @@ func (r *Receiver) Next(now time.Time, out *[mad.Size]byte) bool {
 	}
 	clear(out[copy(out[:], r.header[:r.hdrLen]):])
 	out[mad.OffMethod] ^= mad.ResponseBit
-	h := Header{
-		Version:  Version,
-		Type:     r.answer,
-		RespTime: encodeRespTime(r.cfg.ResponseTime),
-		Flags:    FlagActive,
+	h := mad.RMPPHeader{
+		RMPPVersion: Version,
+		RMPPType:    r.answer,
+		RRespTime:   encodeRespTime(r.cfg.ResponseTime),
+		RMPPFlags:   mad.RMPPFlagActive,
 	}
-	if r.answer == TypeACK {
+	if r.answer == mad.RMPPTypeACK {
 		r.lastAck = r.next - 1
-		h.Segment = r.lastAck
+		h.Data1 = r.lastAck
 		h.Data2 = r.windowLast
 	} else {
-		h.Status = r.err.Status
+		h.RMPPStatus = r.err.Status
 	}
-	h.Put(out)
+	PutHeader(out, h)
 	r.answer = 0
 	return true
 }
@@ -302,17 +302,17 @@ func (r *Receiver) expire(now time.Time) {
 		return
 	}
 	if r.phase == receiving {
-		r.fail(now, StatusT2L, fmt.Errorf("segment %d did not come, %v after the first", r.next, r.cfg.Timeout))
+		r.fail(now, mad.RMPPStatusTimeTooLong, fmt.Errorf("segment %d did not come, %v after the first", r.next, r.cfg.Timeout))
 		return
 	}
 	r.end()
 }
 
-func (r *Receiver) fail(now time.Time, status Status, why error) {
+func (r *Receiver) fail(now time.Time, status mad.RMPPStatus, why error) {
 	r.phase = failed
 	r.held = nil
 	r.deadline = now.Add(r.cfg.Memory)
-	r.answer = status.endsWith()
+	r.answer = endsWith(status)
 	r.err = &AbortError{Status: status, Local: true, Segment: r.next - 1, Err: why}
 }
 
@@ -323,10 +323,10 @@ func (r *Receiver) end() {
 	r.answer = 0
 }
 
-// Abort gives up at now: the next packet is a STOP with StatusResX, or an ABORT
+// Abort gives up at now: the next packet is a STOP with mad.RMPPStatusResourcesExhausted, or an ABORT
 // with any other status. Before the first packet there is nobody to tell. It
 // does nothing when the transfer is over.
-func (r *Receiver) Abort(now time.Time, status Status) {
+func (r *Receiver) Abort(now time.Time, status mad.RMPPStatus) {
 	switch r.phase {
 	case receiving:
 		r.fail(now, sanitize(status), nil)
@@ -350,7 +350,7 @@ func (r *Receiver) Done() (bool, error) {
 	return r.phase >= complete, nil
 }
 
-// Header gives the headers of the first segment, mad.ClassHeaderLen bytes with
+// mad.RMPPHeader gives the headers of the first segment, mad.ClassHeaderLen bytes with
 // the RMPP header in them; nil before it has come. It is valid as long as the
 // Receiver.
 func (r *Receiver) Header() []byte {

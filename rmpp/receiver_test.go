@@ -28,7 +28,7 @@ func TestReceiverACKs(t *testing.T) {
 		r.Receive(start, pkt, collect(&data))
 		segment := uint32(i + 1)
 		if newLast, due := acks[segment]; due {
-			wantPacket(t, r, start, rmpp.TypeACK, 0, segment, newLast)
+			wantPacket(t, r, start, mad.RMPPTypeACK, 0, segment, newLast)
 		} else {
 			wantNothing(t, r, start)
 		}
@@ -76,23 +76,23 @@ func TestReceiverReordering(t *testing.T) {
 		t.Errorf("header %x and deadline %v before segment 1", r.Header(), r.Deadline())
 	}
 	receive(1)
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 1, 5)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 1, 5)
 	receive(5, 3, 5, 6, 4) // 6 is outside again
 	wantNothing(t, r, start)
 	if len(data) != 200 {
 		t.Fatalf("%d bytes delivered while segment 2 is missing", len(data))
 	}
 	receive(2)
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 5, 9)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 5, 9)
 	receive(7)
 	receive(6, 6, 6) // delivered, but no ACK is due before the window ends
 	wantNothing(t, r, start)
 	receive(5) // acknowledged before: the ACK was lost, and tells what is new
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 7, 9)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 7, 9)
 	receive(9, 8)
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 9, 13)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 9, 13)
 	receive(10)
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 10, 13)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 10, 13)
 	wantSuccess(t, r)
 	if !bytes.Equal(data, msg[56:]) {
 		t.Error("data differs")
@@ -109,7 +109,7 @@ func TestReceiverHoldsLast(t *testing.T) {
 		r.Receive(start, segs[n])
 	}
 	wantSuccess(t, r)
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 4, 65)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 4, 65)
 	if !bytes.Equal(r.Message()[40:], msg[40:]) {
 		t.Error("data differs")
 	}
@@ -117,13 +117,13 @@ func TestReceiverHoldsLast(t *testing.T) {
 
 // What the peer announces in segment 1 and claims in the last one, for SA.
 func TestReceiverPayloadLength(t *testing.T) {
-	const bad, ok = rmpp.StatusBadLen, rmpp.StatusNormal
+	const bad, ok = mad.RMPPStatusBadLength, mad.RMPPStatusOK
 	tests := []struct {
 		name   string
 		count  uint32
 		first  uint32
 		last   uint32
-		status rmpp.Status
+		status mad.RMPPStatus
 		data   int // what is delivered
 	}{
 		{"one segment, full", 1, 0, 220, ok, 200},
@@ -142,21 +142,21 @@ func TestReceiverPayloadLength(t *testing.T) {
 		{"announced less than a class header", 2, 5, 30, bad, 0},
 		{"last too long", 2, 0, 221, bad, 200},
 		{"last less than its header", 2, 0, 19, bad, 200},
-		{"announced 4 GB", 2, 1<<32 - 1, 30, rmpp.StatusResX, 0},
-		{"announced more than the limit", 2, 100000, 30, rmpp.StatusResX, 0},
+		{"announced 4 GB", 2, 1<<32 - 1, 30, mad.RMPPStatusResourcesExhausted, 0},
+		{"announced more than the limit", 2, 100000, 30, mad.RMPPStatusResourcesExhausted, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			msg := message(classSA, 0)
 			r := rmpp.NewReassembler(rmpp.ReceiverConfig{MaxData: 10000}, nil)
 			for n := uint32(1); n <= tt.count; n++ {
-				h := rmpp.Header{Type: rmpp.TypeData, Segment: n}
+				h := mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: n}
 				if n == 1 {
-					h.Flags |= rmpp.FlagFirst
+					h.RMPPFlags |= mad.RMPPFlagFirst
 					h.Data2 = tt.first
 				}
 				if n == tt.count {
-					h.Flags |= rmpp.FlagLast
+					h.RMPPFlags |= mad.RMPPFlagLast
 					h.Data2 = tt.last
 				}
 				r.Receive(start, packet(msg, h, nil))
@@ -176,9 +176,9 @@ func TestReceiverPayloadLength(t *testing.T) {
 			if r.Message() != nil {
 				t.Error("there is a message in spite of the error")
 			}
-			typ := rmpp.TypeAbort
-			if tt.status == rmpp.StatusResX {
-				typ = rmpp.TypeStop
+			typ := mad.RMPPTypeAbort
+			if tt.status == mad.RMPPStatusResourcesExhausted {
+				typ = mad.RMPPTypeStop
 			}
 			wantPacket(t, r, start, typ, tt.status, 0, 0)
 		})
@@ -188,38 +188,38 @@ func TestReceiverPayloadLength(t *testing.T) {
 // State: segments 1 and 2 of 5 are received.
 func TestReceiverRules(t *testing.T) {
 	msg := message(classSA, 5*200)
-	data := func(h rmpp.Header) *[mad.Size]byte {
-		h.Type = rmpp.TypeData
+	data := func(h mad.RMPPHeader) *[mad.Size]byte {
+		h.RMPPType = mad.RMPPTypeData
 		return packet(msg, h, nil)
 	}
 	otherClass := *segments(msg)[2]
 	otherClass[mad.OffClass] = classDevMgt
-	inactive := *data(rmpp.Header{Segment: 1})
+	inactive := *data(mad.RMPPHeader{Data1: 1})
 	inactive[26] &^= 1
-	versionZero := *data(rmpp.Header{Segment: 1})
+	versionZero := *data(mad.RMPPHeader{Data1: 1})
 	versionZero[24] = 0
 	tests := []struct {
 		name   string
 		pkt    *[mad.Size]byte
-		status rmpp.Status
+		status mad.RMPPStatus
 		silent bool
 	}{
-		{name: "DATA with a status", pkt: data(rmpp.Header{Segment: 3, Status: 1}), status: rmpp.StatusBadStatus},
-		{name: "segment 1 without First", pkt: data(rmpp.Header{Segment: 1}), status: rmpp.StatusBadSeg},
-		{name: "First in segment 3", pkt: data(rmpp.Header{Segment: 3, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
-		{name: "First in segment 0", pkt: data(rmpp.Header{Segment: 0, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
-		{name: "First past the window", pkt: data(rmpp.Header{Segment: 99, Flags: rmpp.FlagFirst}), status: rmpp.StatusBadSeg},
-		{name: "Last in segment 3 of 5", pkt: data(rmpp.Header{Segment: 3, Flags: rmpp.FlagLast, Data2: 220}), status: rmpp.StatusBadLen},
-		{name: "type 0", pkt: packet(msg, rmpp.Header{Type: 0}, nil), status: rmpp.StatusBadT},
-		{name: "type 255", pkt: packet(msg, rmpp.Header{Type: 255}, nil), status: rmpp.StatusBadT},
-		{name: "version 2", pkt: data(rmpp.Header{Version: 2, Segment: 3}), status: rmpp.StatusUnV},
-		{name: "STOP", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeStop, Status: 1}, nil), status: rmpp.StatusResX, silent: true},
-		{name: "STOP with status 0", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeStop}, nil), status: rmpp.StatusBadStatus},
-		{name: "ABORT", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 126}, nil), status: rmpp.StatusTMR, silent: true},
-		{name: "ABORT of a vendor", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 200}, nil), status: 200, silent: true},
-		{name: "ABORT with status 2", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeAbort, Status: 2}, nil), status: rmpp.StatusBadStatus},
-		{name: "ACK is not for a receiver", pkt: packet(msg, rmpp.Header{Type: rmpp.TypeACK, Segment: 1, Data2: 65}, nil)},
-		{name: "segment past the window", pkt: data(rmpp.Header{Segment: 66})},
+		{name: "DATA with a status", pkt: data(mad.RMPPHeader{Data1: 3, RMPPStatus: 1}), status: mad.RMPPStatusBadStatus},
+		{name: "segment 1 without First", pkt: data(mad.RMPPHeader{Data1: 1}), status: mad.RMPPStatusBadSegment},
+		{name: "First in segment 3", pkt: data(mad.RMPPHeader{Data1: 3, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
+		{name: "First in segment 0", pkt: data(mad.RMPPHeader{Data1: 0, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
+		{name: "First past the window", pkt: data(mad.RMPPHeader{Data1: 99, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
+		{name: "Last in segment 3 of 5", pkt: data(mad.RMPPHeader{Data1: 3, RMPPFlags: mad.RMPPFlagLast, Data2: 220}), status: mad.RMPPStatusBadLength},
+		{name: "type 0", pkt: packet(msg, mad.RMPPHeader{RMPPType: 0}, nil), status: mad.RMPPStatusBadType},
+		{name: "type 255", pkt: packet(msg, mad.RMPPHeader{RMPPType: 255}, nil), status: mad.RMPPStatusBadType},
+		{name: "version 2", pkt: data(mad.RMPPHeader{RMPPVersion: 2, Data1: 3}), status: mad.RMPPStatusBadVersion},
+		{name: "STOP", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeStop, RMPPStatus: 1}, nil), status: mad.RMPPStatusResourcesExhausted, silent: true},
+		{name: "STOP with status 0", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeStop}, nil), status: mad.RMPPStatusBadStatus},
+		{name: "ABORT", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 126}, nil), status: mad.RMPPStatusTooManyRetries, silent: true},
+		{name: "ABORT of a vendor", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 200}, nil), status: 200, silent: true},
+		{name: "ABORT with status 2", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 2}, nil), status: mad.RMPPStatusBadStatus},
+		{name: "ACK is not for a receiver", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65}, nil)},
+		{name: "segment past the window", pkt: data(mad.RMPPHeader{Data1: 66})},
 		{name: "segment 2 again", pkt: segments(msg)[1]},
 		{name: "another class", pkt: &otherClass},
 		{name: "not active", pkt: &inactive},
@@ -229,7 +229,7 @@ func TestReceiverRules(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
 			r.Receive(start, segments(msg)[0], ignore)
-			wantPacket(t, r, start, rmpp.TypeACK, 0, 1, 65)
+			wantPacket(t, r, start, mad.RMPPTypeACK, 0, 1, 65)
 			r.Receive(start, segments(msg)[1], ignore)
 			wantNothing(t, r, start)
 			r.Receive(start, tt.pkt, func([]byte) { t.Error("data is delivered") })
@@ -245,7 +245,7 @@ func TestReceiverRules(t *testing.T) {
 				}
 			default:
 				wantAbort(t, r, tt.status, true, 2)
-				wantPacket(t, r, start, rmpp.TypeAbort, tt.status, 0, 0)
+				wantPacket(t, r, start, mad.RMPPTypeAbort, tt.status, 0, 0)
 			}
 		})
 	}
@@ -255,18 +255,18 @@ func TestReceiverRules(t *testing.T) {
 func TestReceiverFirstPacket(t *testing.T) {
 	msg := message(classSA, 500)
 	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
-	r.Receive(start, packet(msg, rmpp.Header{Type: rmpp.TypeData, Segment: 1}, nil), ignore)
+	r.Receive(start, packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: 1}, nil), ignore)
 	var pkt [mad.Size]byte
 	if !r.Next(start, &pkt) || pkt[mad.OffMethod] != methodGetTable || !bytes.Equal(pkt[8:16], msg[8:16]) ||
-		rmpp.ParseHeader(&pkt).Status != rmpp.StatusBadSeg {
+		rmpp.ParseHeader(&pkt).RMPPStatus != mad.RMPPStatusBadSegment {
 		t.Errorf("got % x", pkt[:36])
 	}
 
 	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
-	versionZero := packet(msg, rmpp.Header{}, nil)
+	versionZero := packet(msg, mad.RMPPHeader{}, nil)
 	versionZero[24] = 0
 	r.Receive(start, versionZero, ignore)
-	r.Receive(start, packet(msg, rmpp.Header{Type: rmpp.TypeData}, nil), ignore) // segment 0
+	r.Receive(start, packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeData}, nil), ignore) // segment 0
 	wantNothing(t, r, start)
 	wantUnfinished(t, r)
 }
@@ -276,15 +276,15 @@ func TestReceiverLimits(t *testing.T) {
 	unannounced := segments(msg)
 	h := rmpp.ParseHeader(unannounced[0])
 	h.Data2 = 0
-	h.Put(unannounced[0])
+	rmpp.PutHeader(unannounced[0], h)
 
 	t.Run("data announced", func(t *testing.T) {
 		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 1999})
 		r.Receive(start, segments(msg)[0], func([]byte) { t.Error("data is delivered") })
-		if abort := wantAbort(t, r, rmpp.StatusResX, true, 0); !errors.Is(abort, rmpp.ErrTooBig) {
+		if abort := wantAbort(t, r, mad.RMPPStatusResourcesExhausted, true, 0); !errors.Is(abort, rmpp.ErrTooBig) {
 			t.Errorf("%v is not ErrTooBig", abort)
 		}
-		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+		wantPacket(t, r, start, mad.RMPPTypeStop, mad.RMPPStatusResourcesExhausted, 0, 0)
 	})
 	t.Run("data not announced", func(t *testing.T) {
 		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 1999})
@@ -292,13 +292,13 @@ func TestReceiverLimits(t *testing.T) {
 		for _, pkt := range unannounced {
 			r.Receive(start, pkt, collect(&got))
 		}
-		if abort := wantAbort(t, r, rmpp.StatusResX, true, 9); !errors.Is(abort, rmpp.ErrTooBig) {
+		if abort := wantAbort(t, r, mad.RMPPStatusResourcesExhausted, true, 9); !errors.Is(abort, rmpp.ErrTooBig) {
 			t.Errorf("%v is not ErrTooBig", abort)
 		}
 		if len(got) != 9*200 {
 			t.Errorf("%d bytes delivered", len(got))
 		}
-		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+		wantPacket(t, r, start, mad.RMPPTypeStop, mad.RMPPStatusResourcesExhausted, 0, 0)
 	})
 	t.Run("data just fits", func(t *testing.T) {
 		r := rmpp.NewReceiver(rmpp.ReceiverConfig{MaxData: 2000})
@@ -316,10 +316,10 @@ func TestReceiverLimits(t *testing.T) {
 		wantUnfinished(t, r)
 		pull(r, start)
 		r.Receive(start, segs[4], ignore)
-		if abort := wantAbort(t, r, rmpp.StatusResX, true, 1); !errors.Is(abort, rmpp.ErrTooManyHeld) {
+		if abort := wantAbort(t, r, mad.RMPPStatusResourcesExhausted, true, 1); !errors.Is(abort, rmpp.ErrTooManyHeld) {
 			t.Errorf("%v is not ErrTooManyHeld", abort)
 		}
-		wantPacket(t, r, start, rmpp.TypeStop, rmpp.StatusResX, 0, 0)
+		wantPacket(t, r, start, mad.RMPPTypeStop, mad.RMPPStatusResourcesExhausted, 0, 0)
 	})
 }
 
@@ -337,15 +337,15 @@ func TestReceiverTimesOut(t *testing.T) {
 	}
 	wantNothing(t, r, end.Add(-1))
 	wantUnfinished(t, r)
-	wantPacket(t, r, end, rmpp.TypeAbort, 118, 0, 0)
-	if abort := wantAbort(t, r, rmpp.StatusT2L, true, 2); !abort.Timeout() {
+	wantPacket(t, r, end, mad.RMPPTypeAbort, 118, 0, 0)
+	if abort := wantAbort(t, r, mad.RMPPStatusTimeTooLong, true, 2); !abort.Timeout() {
 		t.Error("total time too long is not a time-out")
 	}
 
 	wantNothing(t, r, end.Add(time.Second))
 	r.Receive(end.Add(time.Second), segs[2], func([]byte) { t.Error("data is delivered") })
-	wantPacket(t, r, end.Add(time.Second), rmpp.TypeAbort, 118, 0, 0)
-	r.Receive(end.Add(time.Second), packet(segs[0][:], rmpp.Header{Type: rmpp.TypeAbort, Status: 126}, nil), ignore)
+	wantPacket(t, r, end.Add(time.Second), mad.RMPPTypeAbort, 118, 0, 0)
+	r.Receive(end.Add(time.Second), packet(segs[0][:], mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 126}, nil), ignore)
 	wantNothing(t, r, end.Add(time.Second)) // an ABORT is not answered
 
 	if want := end.Add(10 * time.Second); !r.Deadline().Equal(want) {
@@ -356,7 +356,7 @@ func TestReceiverTimesOut(t *testing.T) {
 	if !r.Deadline().IsZero() {
 		t.Errorf("deadline %v after all is forgotten", r.Deadline())
 	}
-	wantAbort(t, r, rmpp.StatusT2L, true, 2)
+	wantAbort(t, r, mad.RMPPStatusTimeTooLong, true, 2)
 }
 
 // A segment that finds the deadline passed does not beat it.
@@ -365,7 +365,7 @@ func TestReceiverTimesOutOnReceive(t *testing.T) {
 	r := rmpp.NewReceiver(rmpp.ReceiverConfig{Timeout: time.Second})
 	r.Receive(start, segs[0], ignore)
 	r.Receive(start.Add(time.Second), segs[1], func([]byte) { t.Error("data is delivered") })
-	wantAbort(t, r, rmpp.StatusT2L, true, 1)
+	wantAbort(t, r, mad.RMPPStatusTimeTooLong, true, 1)
 }
 
 func TestReceiverRemembers(t *testing.T) {
@@ -375,19 +375,19 @@ func TestReceiverRemembers(t *testing.T) {
 	for _, pkt := range segs {
 		r.Receive(start, pkt, ignore)
 	}
-	wantPacket(t, r, start, rmpp.TypeACK, 0, 3, 65)
+	wantPacket(t, r, start, mad.RMPPTypeACK, 0, 3, 65)
 	nothing := func([]byte) { t.Error("data is delivered twice") }
 	now := start.Add(10*time.Second - 1)
 	for _, pkt := range segs {
 		r.Receive(now, pkt, nothing)
-		wantPacket(t, r, now, rmpp.TypeACK, 0, 3, 65)
+		wantPacket(t, r, now, mad.RMPPTypeACK, 0, 3, 65)
 	}
 	// What is wrong or late now changes nothing.
-	for _, h := range []rmpp.Header{
-		{Type: rmpp.TypeAbort, Status: 126},
-		{Type: rmpp.TypeData, Segment: 66},
-		{Type: rmpp.TypeData, Segment: 2, Status: 9},
-		{Type: 9},
+	for _, h := range []mad.RMPPHeader{
+		{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 126},
+		{RMPPType: mad.RMPPTypeData, Data1: 66},
+		{RMPPType: mad.RMPPTypeData, Data1: 2, RMPPStatus: 9},
+		{RMPPType: 9},
 	} {
 		r.Receive(now, packet(msg, h, nil), nothing)
 		wantNothing(t, r, now)
@@ -408,21 +408,21 @@ func TestReceiverRemembers(t *testing.T) {
 func TestReceiverAbort(t *testing.T) {
 	segs := segments(message(classSA, 3*200))
 	r := rmpp.NewReceiver(rmpp.ReceiverConfig{})
-	r.Abort(start, rmpp.StatusUnspec)
-	wantAbort(t, r, rmpp.StatusUnspec, true, 0)
+	r.Abort(start, mad.RMPPStatusUnspecified)
+	wantAbort(t, r, mad.RMPPStatusUnspecified, true, 0)
 	wantNothing(t, r, start) // there is nobody to tell
 
 	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
 	r.Receive(start, segs[0], ignore)
-	r.Abort(start, rmpp.StatusNormal)
-	wantPacket(t, r, start, rmpp.TypeAbort, rmpp.StatusUnspec, 0, 0)
-	wantAbort(t, r, rmpp.StatusUnspec, true, 1)
+	r.Abort(start, mad.RMPPStatusOK)
+	wantPacket(t, r, start, mad.RMPPTypeAbort, mad.RMPPStatusUnspecified, 0, 0)
+	wantAbort(t, r, mad.RMPPStatusUnspecified, true, 1)
 
 	r = rmpp.NewReceiver(rmpp.ReceiverConfig{})
 	for _, pkt := range segs {
 		r.Receive(start, pkt, ignore)
 	}
-	r.Abort(start, rmpp.StatusUnspec)
+	r.Abort(start, mad.RMPPStatusUnspecified)
 	wantSuccess(t, r)
 }
 
@@ -456,9 +456,9 @@ func TestAbortErrorText(t *testing.T) {
 		err  rmpp.AbortError
 		want string
 	}{
-		{rmpp.AbortError{Status: rmpp.StatusTMR, Local: true, Segment: 5, Err: errors.New("no ACK")},
+		{rmpp.AbortError{Status: mad.RMPPStatusTooManyRetries, Local: true, Segment: 5, Err: errors.New("no ACK")},
 			"rmpp: ended the transfer after segment 5 by ABORT, status 126 (too many retries): no ACK"},
-		{rmpp.AbortError{Status: rmpp.StatusResX, Segment: 65},
+		{rmpp.AbortError{Status: mad.RMPPStatusResourcesExhausted, Segment: 65},
 			"rmpp: peer ended the transfer after segment 65 by STOP, status 1 (resources exhausted)"},
 	}
 	for _, tt := range tests {

@@ -16,7 +16,7 @@ type SenderConfig struct {
 	// DefaultReceiveTimeout. 0: DefaultSegmentTimeout.
 	Timeout time.Duration
 	// Retries is how often segments are sent again before the transfer is aborted
-	// with StatusTMR; it starts anew with each ACK that acknowledges more. As in
+	// with mad.RMPPStatusTooManyRetries; it starts anew with each ACK that acknowledges more. As in
 	// the kernel's header, 0 means none.
 	Retries int
 	// FirstWindow is the number of segments to send before the first ACK, what
@@ -47,7 +47,7 @@ type Sender struct {
 	timeout    time.Duration // cfg.Timeout, or longer if the peer says so
 	deadline   time.Time     // zero before the first transmission and at the end
 
-	answer Type // ACK (of segment 0), STOP or ABORT to send, or 0
+	answer mad.RMPPType // ACK (of segment 0), STOP or ABORT to send, or 0
 	done   bool
 	err    *AbortError
 }
@@ -109,7 +109,7 @@ func (s *Sender) Next(now time.Time, out *[mad.Size]byte) bool {
 // expire goes back to the segment after the last acknowledged one.
 func (s *Sender) expire(now time.Time) {
 	if s.retries <= 0 {
-		s.fail(StatusTMR, fmt.Errorf("no ACK of segment %d within %v after %d retries", s.acked+1, s.timeout, s.cfg.Retries))
+		s.fail(mad.RMPPStatusTooManyRetries, fmt.Errorf("no ACK of segment %d within %v after %d retries", s.acked+1, s.timeout, s.cfg.Retries))
 		return
 	}
 	s.retries--
@@ -129,15 +129,15 @@ func (s *Sender) putSegment(n uint32, out *[mad.Size]byte) {
 	copy(out[:], s.msg[:s.hdrLen])
 	clear(out[s.hdrLen+copy(out[s.hdrLen:], s.msg[start:end]):])
 
-	h := Header{Type: TypeData, Segment: n}
+	h := mad.RMPPHeader{RMPPType: mad.RMPPTypeData, Data1: n}
 	pad := uint32(perSegment - (end - start))
 	if n == 1 {
-		h.Flags |= FlagFirst
+		h.RMPPFlags |= mad.RMPPFlagFirst
 		lastData := (len(s.msg) - s.hdrLen) - int(s.count-1)*perSegment
 		h.Data2 = s.count*segmentSpace - uint32(perSegment-lastData)
 	}
 	if n == s.count {
-		h.Flags |= FlagLast
+		h.RMPPFlags |= mad.RMPPFlagLast
 		h.Data2 = segmentSpace - pad
 	}
 	s.putHeader(h, out)
@@ -145,21 +145,21 @@ func (s *Sender) putSegment(n uint32, out *[mad.Size]byte) {
 
 func (s *Sender) putAnswer(out *[mad.Size]byte) {
 	clear(out[copy(out[:], s.msg[:s.hdrLen]):])
-	h := Header{Type: s.answer}
-	if s.answer == TypeACK {
+	h := mad.RMPPHeader{RMPPType: s.answer}
+	if s.answer == mad.RMPPTypeACK {
 		h.Data2 = s.cfg.ResponseWindow
 	} else {
-		h.Status = s.err.Status
+		h.RMPPStatus = s.err.Status
 	}
 	s.putHeader(h, out)
 	s.answer = 0
 }
 
-func (s *Sender) putHeader(h Header, out *[mad.Size]byte) {
-	h.Version = Version
-	h.Flags |= FlagActive
-	h.RespTime = encodeRespTime(s.cfg.ResponseTime)
-	h.Put(out)
+func (s *Sender) putHeader(h mad.RMPPHeader, out *[mad.Size]byte) {
+	h.RMPPVersion = Version
+	h.RMPPFlags |= mad.RMPPFlagActive
+	h.RRespTime = encodeRespTime(s.cfg.ResponseTime)
+	PutHeader(out, h)
 }
 
 // Receive takes an ACK, STOP or ABORT of the peer; it ignores DATA, which
@@ -171,42 +171,42 @@ func (s *Sender) Receive(now time.Time, pkt *[mad.Size]byte) {
 		return
 	}
 	h := ParseHeader(pkt)
-	bad := h.check()
+	bad := check(&h)
 	switch {
-	case h.Type == TypeData:
+	case h.RMPPType == mad.RMPPTypeData:
 	case s.done:
-		if bad == StatusNormal && h.Type == TypeACK && h.Segment == s.count {
+		if bad == mad.RMPPStatusOK && h.RMPPType == mad.RMPPTypeACK && h.Data1 == s.count {
 			s.turnRound()
 		}
-	case bad != StatusNormal:
-		s.fail(bad, h.complaint())
-	case h.Type == TypeACK:
+	case bad != mad.RMPPStatusOK:
+		s.fail(bad, complaint(&h))
+	case h.RMPPType == mad.RMPPTypeACK:
 		s.acknowledge(now, h)
 	default: // STOP or ABORT
 		s.finish()
-		s.err = &AbortError{Status: h.Status, Segment: s.acked}
+		s.err = &AbortError{Status: h.RMPPStatus, Segment: s.acked}
 	}
 }
 
-func (s *Sender) acknowledge(now time.Time, h Header) {
+func (s *Sender) acknowledge(now time.Time, h mad.RMPPHeader) {
 	newLast := h.Data2
 	switch {
-	case newLast < h.Segment:
-		s.fail(StatusW2S, fmt.Errorf("ACK of segment %d with NewWindowLast %d", h.Segment, newLast))
+	case newLast < h.Data1:
+		s.fail(mad.RMPPStatusWindowTooSmall, fmt.Errorf("ACK of segment %d with NewWindowLast %d", h.Data1, newLast))
 		return
-	case h.Segment > s.windowLast || h.Segment > s.count:
-		s.fail(StatusS2B, fmt.Errorf("ACK of segment %d, of %d segments %d were allowed to be sent",
-			h.Segment, s.count, min(s.windowLast, s.count)))
+	case h.Data1 > s.windowLast || h.Data1 > s.count:
+		s.fail(mad.RMPPStatusSegmentTooBig, fmt.Errorf("ACK of segment %d, of %d segments %d were allowed to be sent",
+			h.Data1, s.count, min(s.windowLast, s.count)))
 		return
-	case newLast < s.windowLast || h.Segment < s.acked:
+	case newLast < s.windowLast || h.Data1 < s.acked:
 		return // overtaken by a later ACK
 	}
-	if d := decodeRespTime(h.RespTime); d > 0 {
+	if d := decodeRespTime(h.RRespTime); d > 0 {
 		s.timeout = max(s.cfg.Timeout, min(d, DefaultReceiveTimeout))
 	}
 	s.windowLast = newLast
-	if h.Segment > s.acked {
-		s.acked = h.Segment
+	if h.Data1 > s.acked {
+		s.acked = h.Data1
 		s.sent = max(s.sent, s.acked)
 		s.retries = s.cfg.Retries
 		s.deadline = now.Add(s.timeout)
@@ -220,7 +220,7 @@ func (s *Sender) acknowledge(now time.Time, h Header) {
 // turnRound starts the response of a double-sided transfer.
 func (s *Sender) turnRound() {
 	if s.cfg.ResponseWindow > 0 {
-		s.answer = TypeACK
+		s.answer = mad.RMPPTypeACK
 	}
 }
 
@@ -229,24 +229,24 @@ func (s *Sender) finish() {
 	s.deadline = time.Time{}
 }
 
-func (s *Sender) fail(status Status, why error) {
+func (s *Sender) fail(status mad.RMPPStatus, why error) {
 	s.finish()
 	s.err = &AbortError{Status: status, Local: true, Segment: s.acked, Err: why}
-	s.answer = status.endsWith()
+	s.answer = endsWith(status)
 }
 
-// Abort gives up: the next packet is a STOP with StatusResX, or an ABORT with
+// Abort gives up: the next packet is a STOP with mad.RMPPStatusResourcesExhausted, or an ABORT with
 // any other status. It does nothing when the transfer is over.
-func (s *Sender) Abort(status Status) {
+func (s *Sender) Abort(status mad.RMPPStatus) {
 	if !s.done {
 		s.fail(sanitize(status), nil)
 	}
 }
 
 // sanitize replaces what no STOP or ABORT may carry.
-func sanitize(status Status) Status {
-	if status != StatusResX && status < StatusT2L {
-		return StatusUnspec
+func sanitize(status mad.RMPPStatus) mad.RMPPStatus {
+	if status != mad.RMPPStatusResourcesExhausted && status < mad.RMPPStatusTimeTooLong {
+		return mad.RMPPStatusUnspecified
 	}
 	return status
 }

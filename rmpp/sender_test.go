@@ -22,7 +22,7 @@ func newSender(t *testing.T, msg []byte, cfg rmpp.SenderConfig) *rmpp.Sender {
 // Lengths by the kernel's rule: first segment count*220 - pad, last 220 - pad
 // (mad_rmpp.c, send_next_seg). The 14 NodeRecords are as OpenSM sends them.
 func TestSegmentation(t *testing.T) {
-	const first, last = rmpp.FlagActive | rmpp.FlagFirst, rmpp.FlagActive | rmpp.FlagLast
+	const first, last = mad.RMPPFlagActive | mad.RMPPFlagFirst, mad.RMPPFlagActive | mad.RMPPFlagLast
 	tests := []struct {
 		name        string
 		class       byte
@@ -54,13 +54,13 @@ func TestSegmentation(t *testing.T) {
 			var n uint32
 			for s.Next(start, &pkt) {
 				n++
-				want := rmpp.Header{Version: 1, Type: rmpp.TypeData, RespTime: 31, Flags: rmpp.FlagActive, Segment: n}
+				want := mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeData, RRespTime: 31, RMPPFlags: mad.RMPPFlagActive, Data1: n}
 				if n == 1 {
-					want.Flags |= first
+					want.RMPPFlags |= first
 					want.Data2 = tt.firstLength
 				}
 				if n == tt.count {
-					want.Flags |= last
+					want.RMPPFlags |= last
 					want.Data2 = max(tt.lastLength, want.Data2)
 				}
 				if got := rmpp.ParseHeader(&pkt); got != want {
@@ -161,7 +161,7 @@ func TestSenderResends(t *testing.T) {
 	wantSegments(t, s, now, 6, 9)
 	now = s.Deadline()
 	var pkt [mad.Size]byte
-	if !s.Next(now, &pkt) || rmpp.ParseHeader(&pkt).Segment != 4 {
+	if !s.Next(now, &pkt) || rmpp.ParseHeader(&pkt).Data1 != 4 {
 		t.Fatal("segment 4 is not sent again")
 	}
 	s.Receive(now, ack(msg, 5, 9))
@@ -173,13 +173,13 @@ func TestSenderResends(t *testing.T) {
 		wantUnfinished(t, s)
 	}
 	now = s.Deadline()
-	wantPacket(t, s, now, rmpp.TypeAbort, 126, 0, 0)
-	if abort := wantAbort(t, s, rmpp.StatusTMR, true, 5); !abort.Timeout() {
+	wantPacket(t, s, now, mad.RMPPTypeAbort, 126, 0, 0)
+	if abort := wantAbort(t, s, mad.RMPPStatusTooManyRetries, true, 5); !abort.Timeout() {
 		t.Error("too many retries is not a time-out")
 	}
 	wantNothing(t, s, now.Add(time.Hour))
 	s.Receive(now, ack(msg, 9, 12)) // too late
-	wantAbort(t, s, rmpp.StatusTMR, true, 5)
+	wantAbort(t, s, mad.RMPPStatusTooManyRetries, true, 5)
 }
 
 // ACKs that overtake each other neither close the window nor go back.
@@ -196,14 +196,14 @@ func TestSenderOvertakenACK(t *testing.T) {
 	s.Receive(start, ack(msg, 8, 12))
 	wantSegments(t, s, start, 9, 10)
 	s.Receive(start, ack(msg, 11, 12)) // in the window, but past the message
-	wantAbort(t, s, rmpp.StatusS2B, true, 8)
+	wantAbort(t, s, mad.RMPPStatusSegmentTooBig, true, 8)
 }
 
 func TestSenderAbortsWithoutRetries(t *testing.T) {
 	s := newSender(t, message(classSA, 10), rmpp.SenderConfig{Timeout: 100 * time.Millisecond})
 	wantSegments(t, s, start, 1, 1)
-	wantPacket(t, s, start.Add(100*time.Millisecond), rmpp.TypeAbort, rmpp.StatusTMR, 0, 0)
-	wantAbort(t, s, rmpp.StatusTMR, true, 0)
+	wantPacket(t, s, start.Add(100*time.Millisecond), mad.RMPPTypeAbort, mad.RMPPStatusTooManyRetries, 0, 0)
+	wantAbort(t, s, mad.RMPPStatusTooManyRetries, true, 0)
 }
 
 // A receiver may close its window; it is asked again with a segment it knows.
@@ -222,13 +222,13 @@ func TestSenderClosedWindow(t *testing.T) {
 // State: of 10 segments, 1 to 3 are acknowledged and 4 to 5 are sent.
 func TestSenderACKRules(t *testing.T) {
 	msg := message(classSA, 10*200)
-	header := func(h rmpp.Header) *[mad.Size]byte { return packet(msg, h, nil) }
+	header := func(h mad.RMPPHeader) *[mad.Size]byte { return packet(msg, h, nil) }
 	tests := []struct {
 		name   string
 		pkt    *[mad.Size]byte
-		abort  rmpp.Status // 0: goes on
-		sends  int         // packets, if it goes on
-		silent bool        // the peer's own STOP or ABORT is not answered
+		abort  mad.RMPPStatus // 0: goes on
+		sends  int            // packets, if it goes on
+		silent bool           // the peer's own STOP or ABORT is not answered
 	}{
 		{name: "same again", pkt: ack(msg, 3, 5)},
 		{name: "acknowledges more", pkt: ack(msg, 4, 5)},
@@ -238,29 +238,29 @@ func TestSenderACKRules(t *testing.T) {
 		{name: "overtaken, smaller window", pkt: ack(msg, 3, 4)},
 		{name: "overtaken, smaller segment", pkt: ack(msg, 2, 6)},
 		{name: "segment 0 opens nothing now", pkt: ack(msg, 0, 9)},
-		{name: "NewWindowLast below the segment", pkt: ack(msg, 4, 3), abort: rmpp.StatusW2S},
-		{name: "segment past the window", pkt: ack(msg, 6, 9), abort: rmpp.StatusS2B},
-		{name: "segment past the message", pkt: ack(msg, 11, 65), abort: rmpp.StatusS2B},
-		{name: "ACK with a status", pkt: header(rmpp.Header{Type: rmpp.TypeACK, Status: 1, Segment: 5, Data2: 9}), abort: rmpp.StatusBadStatus},
-		{name: "type 0", pkt: header(rmpp.Header{Type: 0}), abort: rmpp.StatusBadT},
-		{name: "type 5", pkt: header(rmpp.Header{Type: 5}), abort: rmpp.StatusBadT},
-		{name: "version 2", pkt: header(rmpp.Header{Version: 2, Type: rmpp.TypeACK, Segment: 5, Data2: 9}), abort: rmpp.StatusUnV},
+		{name: "NewWindowLast below the segment", pkt: ack(msg, 4, 3), abort: mad.RMPPStatusWindowTooSmall},
+		{name: "segment past the window", pkt: ack(msg, 6, 9), abort: mad.RMPPStatusSegmentTooBig},
+		{name: "segment past the message", pkt: ack(msg, 11, 65), abort: mad.RMPPStatusSegmentTooBig},
+		{name: "ACK with a status", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, RMPPStatus: 1, Data1: 5, Data2: 9}), abort: mad.RMPPStatusBadStatus},
+		{name: "type 0", pkt: header(mad.RMPPHeader{RMPPType: 0}), abort: mad.RMPPStatusBadType},
+		{name: "type 5", pkt: header(mad.RMPPHeader{RMPPType: 5}), abort: mad.RMPPStatusBadType},
+		{name: "version 2", pkt: header(mad.RMPPHeader{RMPPVersion: 2, RMPPType: mad.RMPPTypeACK, Data1: 5, Data2: 9}), abort: mad.RMPPStatusBadVersion},
 		{name: "DATA is for the receiver of a response", pkt: segments(msg)[0]},
-		{name: "STOP", pkt: header(rmpp.Header{Type: rmpp.TypeStop, Status: 1}), abort: rmpp.StatusResX, silent: true},
-		{name: "STOP with a status of ABORT", pkt: header(rmpp.Header{Type: rmpp.TypeStop, Status: 118}), abort: rmpp.StatusBadStatus},
-		{name: "STOP with status 0", pkt: header(rmpp.Header{Type: rmpp.TypeStop}), abort: rmpp.StatusBadStatus},
-		{name: "ABORT with the status of STOP", pkt: header(rmpp.Header{Type: rmpp.TypeAbort, Status: 1}), abort: rmpp.StatusBadStatus},
-		{name: "ABORT with a reserved status", pkt: header(rmpp.Header{Type: rmpp.TypeAbort, Status: 117}), abort: rmpp.StatusBadStatus},
-		{name: "ABORT of the class", pkt: header(rmpp.Header{Type: rmpp.TypeAbort, Status: 130}), abort: 130, silent: true},
+		{name: "STOP", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeStop, RMPPStatus: 1}), abort: mad.RMPPStatusResourcesExhausted, silent: true},
+		{name: "STOP with a status of ABORT", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeStop, RMPPStatus: 118}), abort: mad.RMPPStatusBadStatus},
+		{name: "STOP with status 0", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeStop}), abort: mad.RMPPStatusBadStatus},
+		{name: "ABORT with the status of STOP", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 1}), abort: mad.RMPPStatusBadStatus},
+		{name: "ABORT with a reserved status", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 117}), abort: mad.RMPPStatusBadStatus},
+		{name: "ABORT of the class", pkt: header(mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 130}), abort: 130, silent: true},
 	}
-	for status := rmpp.StatusT2L; status <= rmpp.StatusUnspec; status++ {
+	for status := mad.RMPPStatusTimeTooLong; status <= mad.RMPPStatusUnspecified; status++ {
 		tests = append(tests, struct {
 			name   string
 			pkt    *[mad.Size]byte
-			abort  rmpp.Status
+			abort  mad.RMPPStatus
 			sends  int
 			silent bool
-		}{"ABORT, " + status.String(), header(rmpp.Header{Type: rmpp.TypeAbort, Status: status}), status, 0, true})
+		}{"ABORT, " + status.String(), header(mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: status}), status, 0, true})
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestSenderACKRules(t *testing.T) {
 				wantNothing(t, s, start)
 			default:
 				wantAbort(t, s, tt.abort, true, 3)
-				wantPacket(t, s, start, rmpp.TypeAbort, tt.abort, 0, 0)
+				wantPacket(t, s, start, mad.RMPPTypeAbort, tt.abort, 0, 0)
 			}
 		})
 	}
@@ -303,7 +303,7 @@ func TestSenderHonoursResponseTime(t *testing.T) {
 		msg := message(classSA, 3*200)
 		s := newSender(t, msg, rmpp.SenderConfig{})
 		wantSegments(t, s, start, 1, 1)
-		s.Receive(start, packet(msg, rmpp.Header{Type: rmpp.TypeACK, RespTime: tt.code, Segment: 1, Data2: 65}, nil))
+		s.Receive(start, packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, RRespTime: tt.code, Data1: 1, Data2: 65}, nil))
 		wantSegments(t, s, start, 2, 3)
 		if got := s.Deadline().Sub(start); got != tt.want {
 			t.Errorf("code %d: waits %v, want %v", tt.code, got, tt.want)
@@ -332,7 +332,7 @@ func TestAnnouncedResponseTime(t *testing.T) {
 		r := rmpp.NewReceiver(rmpp.ReceiverConfig{ResponseTime: tt.time})
 		r.Receive(start, segments(msg)[0], func([]byte) {})
 		for _, m := range []machine{s, r} {
-			if got := pull(m, start)[0].RespTime; got != tt.want {
+			if got := pull(m, start)[0].RRespTime; got != tt.want {
 				t.Errorf("%T, %v: code %d, want %d", m, tt.time, got, tt.want)
 			}
 		}
@@ -341,14 +341,14 @@ func TestAnnouncedResponseTime(t *testing.T) {
 
 func TestSenderAbort(t *testing.T) {
 	tests := []struct {
-		status, want rmpp.Status
-		typ          rmpp.Type
+		status, want mad.RMPPStatus
+		typ          mad.RMPPType
 	}{
-		{rmpp.StatusResX, rmpp.StatusResX, rmpp.TypeStop},
-		{rmpp.StatusUnspec, rmpp.StatusUnspec, rmpp.TypeAbort},
-		{150, 150, rmpp.TypeAbort},
-		{rmpp.StatusNormal, rmpp.StatusUnspec, rmpp.TypeAbort},
-		{77, rmpp.StatusUnspec, rmpp.TypeAbort},
+		{mad.RMPPStatusResourcesExhausted, mad.RMPPStatusResourcesExhausted, mad.RMPPTypeStop},
+		{mad.RMPPStatusUnspecified, mad.RMPPStatusUnspecified, mad.RMPPTypeAbort},
+		{150, 150, mad.RMPPTypeAbort},
+		{mad.RMPPStatusOK, mad.RMPPStatusUnspecified, mad.RMPPTypeAbort},
+		{77, mad.RMPPStatusUnspecified, mad.RMPPTypeAbort},
 	}
 	for _, tt := range tests {
 		msg := message(classSA, 10)
@@ -357,7 +357,7 @@ func TestSenderAbort(t *testing.T) {
 		s.Abort(tt.status)
 		wantAbort(t, s, tt.want, true, 0)
 		wantPacket(t, s, start, tt.typ, tt.want, 0, 0)
-		s.Abort(rmpp.StatusT2L)
+		s.Abort(mad.RMPPStatusTimeTooLong)
 		s.Receive(start, ack(msg, 1, 65))
 		wantAbort(t, s, tt.want, true, 0)
 		wantNothing(t, s, start)

@@ -56,7 +56,7 @@ func TestDoubleSided(t *testing.T) {
 	atServer := rmpp.NewReassembler(rmpp.ReceiverConfig{}, nil)
 	var pkt [mad.Size]byte
 	for _, n := range []uint32{1, 2} {
-		if !out.Next(start, &pkt) || rmpp.ParseHeader(&pkt).Segment != n {
+		if !out.Next(start, &pkt) || rmpp.ParseHeader(&pkt).Data1 != n {
 			t.Fatalf("segment %d is not sent", n)
 		}
 		atServer.Receive(start, &pkt)
@@ -76,7 +76,7 @@ func TestDoubleSided(t *testing.T) {
 		t.Fatal("an ACK of segment 1 granted a window")
 	}
 	// The ACK of segment 0 is lost; the last ACK comes again and draws another.
-	wantPacket(t, out, start, rmpp.TypeACK, 0, 0, grant)
+	wantPacket(t, out, start, mad.RMPPTypeACK, 0, 0, grant)
 	out.Receive(start, ack(request, 1, 65)) // a late one does not
 	wantNothing(t, out, start)
 	out.Receive(start, &lastACK)
@@ -101,7 +101,7 @@ func TestDoubleSided(t *testing.T) {
 	if !atClient.Next(start, &pkt) {
 		t.Fatal("no ACK at the end of the window granted")
 	}
-	if h := rmpp.ParseHeader(&pkt); h.Segment != grant || h.Data2 != grant+64 {
+	if h := rmpp.ParseHeader(&pkt); h.Data1 != grant || h.Data2 != grant+64 {
 		t.Fatalf("ACK %+v", h)
 	}
 	back.Receive(start, &pkt)
@@ -284,22 +284,22 @@ func hostile(input []byte, class byte, visit func(wait time.Duration, pkt *[mad.
 }
 
 func FuzzReceiver(f *testing.F) {
-	seed := func(headers ...rmpp.Header) (input []byte) {
+	seed := func(headers ...mad.RMPPHeader) (input []byte) {
 		for _, h := range headers {
 			var pkt [mad.Size]byte
-			h.Version = 1
-			h.Flags |= rmpp.FlagActive
-			h.Put(&pkt)
+			h.RMPPVersion = 1
+			h.RMPPFlags |= mad.RMPPFlagActive
+			rmpp.PutHeader(&pkt, h)
 			input = append(append(append(input, 0, 1), pkt[24:36]...), 0, 0)
 		}
 		return input
 	}
 	f.Add(uint8(0), uint16(1000), uint8(2), seed(
-		rmpp.Header{Type: 1, Flags: 2, Segment: 1, Data2: 1<<32 - 1}))
+		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1, Data2: 1<<32 - 1}))
 	f.Add(uint8(1), uint16(1000), uint8(1), seed(
-		rmpp.Header{Type: 1, Flags: 2, Segment: 1}, rmpp.Header{Type: 1, Segment: 3}, rmpp.Header{Type: 1, Segment: 4}))
+		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1}, mad.RMPPHeader{RMPPType: 1, Data1: 3}, mad.RMPPHeader{RMPPType: 1, Data1: 4}))
 	f.Add(uint8(2), uint16(0), uint8(9), seed(
-		rmpp.Header{Type: 1, Flags: 2, Segment: 1}, rmpp.Header{Type: 1, Flags: 4, Segment: 2, Data2: 221}, rmpp.Header{Type: 2}))
+		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1}, mad.RMPPHeader{RMPPType: 1, RMPPFlags: 4, Data1: 2, Data2: 221}, mad.RMPPHeader{RMPPType: 2}))
 	f.Fuzz(func(t *testing.T, classIndex uint8, maxData uint16, maxHeld uint8, input []byte) {
 		class := []byte{classSA, classDevMgt, classVendor}[classIndex%3]
 		limit := int(maxData)
@@ -320,8 +320,8 @@ func FuzzReceiver(f *testing.F) {
 			for r.Next(now, &out) {
 				answers++
 				h := rmpp.ParseHeader(&out)
-				if out[mad.OffMethod] != pkt[mad.OffMethod]^0x80 || h.Version != 1 || h.Flags != rmpp.FlagActive ||
-					h.Type < rmpp.TypeACK || h.Type > rmpp.TypeAbort || (h.Type == rmpp.TypeACK) != (h.Status == 0) {
+				if out[mad.OffMethod] != pkt[mad.OffMethod]^0x80 || h.RMPPVersion != 1 || h.RMPPFlags != mad.RMPPFlagActive ||
+					h.RMPPType < mad.RMPPTypeACK || h.RMPPType > mad.RMPPTypeAbort || (h.RMPPType == mad.RMPPTypeACK) != (h.RMPPStatus == 0) {
 					t.Fatalf("answer % x", out[:36])
 				}
 			}
@@ -376,23 +376,23 @@ func FuzzSender(f *testing.F) {
 					t.Fatal("more packets than segments at once")
 				}
 				h := rmpp.ParseHeader(&out)
-				switch h.Type {
-				case rmpp.TypeData:
-					if h.Segment == 0 || h.Segment > granted || int(h.Segment) > len(want) {
-						t.Fatalf("segment %d, granted %d of %d", h.Segment, granted, len(want))
+				switch h.RMPPType {
+				case mad.RMPPTypeData:
+					if h.Data1 == 0 || h.Data1 > granted || int(h.Data1) > len(want) {
+						t.Fatalf("segment %d, granted %d of %d", h.Data1, granted, len(want))
 					}
-					w := *want[h.Segment-1]
+					w := *want[h.Data1-1]
 					w[26] |= 31 << 3
 					if out != w {
-						t.Fatalf("segment %d differs", h.Segment)
+						t.Fatalf("segment %d differs", h.Data1)
 					}
-				case rmpp.TypeACK:
-					if done, err := s.Done(); !done || err != nil || responseWindow == 0 || h.Segment != 0 {
+				case mad.RMPPTypeACK:
+					if done, err := s.Done(); !done || err != nil || responseWindow == 0 || h.Data1 != 0 {
 						t.Fatalf("ACK %+v", h)
 					}
 				default:
 					if _, err := s.Done(); err == nil {
-						t.Fatalf("%v %v without an error", h.Type, h.Status)
+						t.Fatalf("%v %v without an error", h.RMPPType, h.RMPPStatus)
 					}
 				}
 			}

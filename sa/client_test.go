@@ -459,3 +459,38 @@ func TestMask(t *testing.T) {
 		t.Errorf("SGIT: %v, want what is near", err)
 	}
 }
+
+// In user mode records come as their segments do, whatever becomes of the rest.
+func TestTableStreams(t *testing.T) {
+	for _, mode := range []port.RMPPMode{port.RMPPUser, port.RMPPKernel} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newDemo(t)
+			r.script(t, func(_ int, req []byte) [][]byte {
+				return [][]byte{packet(req, 8, active|first, 1, 660, paths(4)[:200]), packet(req, 8, active, 2, 0, paths(8)[200:400])}
+			})
+			c := r.client(t, "h2", Config{RMPP: mode, Retries: -1})
+			start := time.Now()
+			var got []mad.PathRecord
+			var firstAt time.Duration
+			var last error
+			for rec, err := range Table(t.Context(), c, Query[mad.PathRecord]{}) {
+				if err != nil {
+					last = err
+					break
+				}
+				if len(got) == 0 {
+					firstAt = time.Since(start)
+				}
+				got = append(got, rec)
+			}
+			if !errors.Is(last, agents.ErrTimeout) {
+				t.Errorf("mode %d: the sequence ends with %v, want a time-out", mode, last)
+			}
+			// 400 bytes are 6 records of 64; the rest of the seventh never comes.
+			want := map[port.RMPPMode]int{port.RMPPUser: 6}[mode]
+			if len(got) != want || firstAt != 0 {
+				t.Errorf("mode %d: %d records, the first after %v; want %d at once", mode, len(got), firstAt, want)
+			}
+		})
+	}
+}

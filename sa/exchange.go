@@ -35,59 +35,60 @@ var errStop = errors.New("no more records are wanted")
 
 // Rows gives the records that agree with a query as bytes: each at least as long
 // as the structure, and longer if the SA's is. A record is valid until the next
-// one. An error ends the sequence.
+// one. In RMPP mode RMPPUser records come as they arrive. An error ends the
+// sequence; what came before it is part of the answer only.
 //
 // Errors: *StatusError, *MalformedError, ErrNoSA, an *agents.Error (that is
 // agents.ErrTimeout when no try got an answer).
 func (c *Client) Rows(ctx context.Context, req Request) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		resp, err := c.exchange(ctx, &req)
-		if err == nil {
-			err = rows(&req, resp, func(row []byte) error {
-				if !yield(row, nil) {
-					return errStop
-				}
-				return nil
-			})
-		}
+		err := c.exchange(ctx, &req, func(row []byte) error {
+			if !yield(row, nil) {
+				return errStop
+			}
+			return nil
+		})
 		if err != nil && !errors.Is(err, errStop) {
 			yield(nil, err)
 		}
 	}
 }
 
-// exchange sends a query until it gets an answer other than busy.
-func (c *Client) exchange(ctx context.Context, req *Request) (*agents.Response, error) {
-	table := req.Method == mad.MethodGetTable
+// exchange sends a query until it gets an answer other than busy, and gives its
+// records to emit.
+func (c *Client) exchange(ctx context.Context, req *Request, emit func(row []byte) error) error {
 	msg := c.compose(req)
 	backoff := c.cfg.Timeout / 8
 	for try := 1; ; try++ {
 		to, err := c.address()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		resp, err := c.agent.Do(ctx, &agents.Request{Addr: to, Data: msg, Timeout: c.cfg.Timeout, Long: table})
-		last := try > c.cfg.Retries
+		a := answer{req: req, tries: try, emit: emit}
+		err = c.agent.Stream(ctx, &agents.Request{
+			Addr: to, Data: msg, Timeout: c.cfg.Timeout, Long: req.Method == mad.MethodGetTable,
+		}, a.take)
+		last := try > c.cfg.Retries || a.begun()
 		switch {
+		case a.err != nil:
+			err = a.err // agents has wrapped it, as an error of its consumer
+		case err == nil:
+			return a.end()
 		case errors.Is(err, agents.ErrTimeout):
 			c.forgetAddress()
-			switch {
-			case !last:
+			if !last {
 				continue
-			case try > 1:
+			}
+			if try > 1 {
 				err = fmt.Errorf("%w (asked %d times)", err, try)
 			}
-			return nil, err
-		case err != nil:
-			return nil, err
 		}
-		err = check(req, resp, try)
-		if !errors.Is(err, ErrBusy) || last {
-			return resp, err
+		if last || !errors.Is(err, ErrBusy) {
+			return err
 		}
 		// Those who were turned away together come back one by one.
 		if err := sleep(ctx, backoff/2+c.jitter(backoff/2)); err != nil {
-			return nil, fmt.Errorf("wait for a busy SA: %w", err)
+			return fmt.Errorf("wait for a busy SA: %w", err)
 		}
 		backoff *= 2
 	}
@@ -107,62 +108,80 @@ func (c *Client) compose(req *Request) []byte {
 	return msg
 }
 
-// check looks at the headers of an answer.
-func check(req *Request, resp *agents.Response, tries int) error {
-	b := resp.Data
-	if len(b) < mad.OffSAData {
-		return &MalformedError{Attribute: req.Attribute.Name, From: resp.Addr,
-			Detail: fmt.Sprintf("%d bytes are less than the headers", len(b))}
+// answer takes an answer apart as it arrives.
+type answer struct {
+	req   *Request
+	tries int
+	emit  func(row []byte) error
+
+	from    mad.AddressVector
+	records *splitter // nil before the headers, and if there are no records to look at
+	err     error     // what ended it early
+}
+
+// begun tells whether records may have been handed on.
+func (a *answer) begun() bool { return a.records != nil }
+
+// take is given the headers and the data by agents.
+func (a *answer) take(head *agents.Response, data []byte) error {
+	if a.records == nil {
+		if a.err = a.begin(head, data); a.err != nil {
+			return a.err
+		}
 	}
+	if a.records != nil {
+		a.err = a.malformed(a.records.feed(data))
+	}
+	return a.err
+}
+
+// begin looks at the headers of the answer; data is the first that follows.
+func (a *answer) begin(head *agents.Response, data []byte) error {
+	b := head.Data
+	a.from = head.Addr
 	status := mad.Status(binary.BigEndian.Uint16(b[mad.OffStatus:]))
-	method := mad.Method(b[mad.OffMethod])
-	switch {
-	case status == mad.StatusSANoRecords && req.Method == mad.MethodGetTable:
-		return nil // an empty table; it has no records to look at
+	switch method := mad.Method(b[mad.OffMethod]); {
+	case status == mad.StatusSANoRecords && a.req.Method == mad.MethodGetTable:
+		return nil // an empty table
 	case status != mad.StatusOK:
-		e := &StatusError{Status: status, Method: req.Method, Attribute: req.Attribute.Name, From: resp.Addr, Tries: tries}
-		if data := b[mad.OffSAData:]; status&mad.StatusRedirect != 0 && len(data) >= mad.ClassPortInfoSize {
+		e := &StatusError{Status: status, Method: a.req.Method, Attribute: a.req.Attribute.Name, From: a.from, Tries: a.tries}
+		if status&mad.StatusRedirect != 0 && len(data) >= mad.ClassPortInfoSize {
 			e.Redirect = new(mad.ClassPortInfo)
 			e.Redirect.DecodeFrom((*[mad.ClassPortInfoSize]byte)(data))
 		}
 		return e
-	case method != req.Method|mad.ResponseBit:
-		return &MalformedError{Attribute: req.Attribute.Name, From: resp.Addr,
-			Detail: fmt.Sprintf("method %v does not answer %v", method, req.Method)}
+	case method != a.req.Method|mad.ResponseBit:
+		return &MalformedError{Attribute: a.req.Attribute.Name, From: a.from,
+			Detail: fmt.Sprintf("method %v does not answer %v", method, a.req.Method)}
+	}
+	a.records = &splitter{
+		size:     a.req.Attribute.Struct.Size,
+		distance: 8 * int(binary.BigEndian.Uint16(b[offAttributeOffset:])),
+		one:      a.req.Method == mad.MethodGet,
+		single:   mad.RMPPFlags(b[mad.OffRMPP+2])&mad.RMPPFlagActive == 0,
+		emit:     a.emit,
 	}
 	return nil
 }
 
-// rows steps through the records of an answer whose headers are in order.
-func rows(req *Request, resp *agents.Response, emit func(row []byte) error) error {
-	data := resp.Data[mad.OffSAData:]
-	size := req.Attribute.Struct.Size
-	malformed := &MalformedError{
-		Attribute: req.Attribute.Name, From: resp.Addr, Length: len(data),
-		Offset: 8 * int(binary.BigEndian.Uint16(resp.Data[offAttributeOffset:])),
-	}
-	if status := binary.BigEndian.Uint16(resp.Data[mad.OffStatus:]); status != 0 {
+// end takes what is left when all has arrived.
+func (a *answer) end() error {
+	if a.records == nil {
 		return nil
 	}
-	if req.Method == mad.MethodGet {
-		if len(data) < size {
-			malformed.Detail = fmt.Sprintf("one record has %d bytes", size)
-			return malformed
-		}
-		return emit(data[:size])
-	}
-	err := split(data, size, malformed.Offset, isSingle(resp.Data), emit)
-	var what splitError
-	if errors.As(err, &what) {
-		malformed.Detail = string(what)
-		return malformed
-	}
-	return err
+	return a.malformed(a.records.end())
 }
 
-// isSingle tells whether an answer came in one MAD without RMPP.
-func isSingle(msg []byte) bool {
-	return mad.RMPPFlags(msg[mad.OffRMPP+2])&mad.RMPPFlagActive == 0
+// malformed makes an error that the user can place of one of the splitter.
+func (a *answer) malformed(err error) error {
+	var what splitError
+	if !errors.As(err, &what) {
+		return err
+	}
+	return &MalformedError{
+		Attribute: a.req.Attribute.Name, From: a.from,
+		Offset: a.records.distance, Length: a.records.total, Detail: string(what),
+	}
 }
 
 // randomPart gives a random part of d.

@@ -3,6 +3,8 @@ package sa
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/ibsm/ibsm/mad"
 )
 
 // splitError says why bytes cannot be taken apart into records.
@@ -10,47 +12,110 @@ type splitError string
 
 func (e splitError) Error() string { return string(e) }
 
-// split cuts the data of a table into records of at least size bytes and hands
-// on each; it ends early with the error of emit. Records lie distance bytes
+// splitter cuts the data of a table into records of at least size bytes and
+// hands on each; it ends early with the error of emit. Records lie distance bytes
 // apart, which is AttributeOffset × 8 (IBA 15.2.1.1), whatever the size of the
 // structure that we know: an SA with a longer structure sends longer records,
 // and padding follows a structure that is no multiple of 8. The last record may
 // stop short of its padding.
 //
-// single says that the data is that of one MAD without RMPP, which has no length
-// of its own: what follows the records is zero, and no record is.
-func split(data []byte, size, distance int, single bool, emit func(record []byte) error) error {
+// Data comes in pieces of any length; a record is handed on as soon as it is
+// there, and is valid during the call of emit.
+type splitter struct {
+	size, distance int
+	// single says that the data is that of one MAD without RMPP, which has no
+	// length of its own: what follows the records is zero, and no record is.
+	single bool
+	// one says that there is one record, whatever follows it: the answer to a Get.
+	one  bool
+	emit func(record []byte) error
+
+	rest  []byte // not handed on yet
+	total int    // bytes so far
+	more  bool   // something that is not zero follows rest
+}
+
+// feed takes the next piece of data.
+func (s *splitter) feed(data []byte) error {
+	s.total += len(data)
+	if s.single || s.one || s.distance < s.size {
+		return s.keep(data)
+	}
+	for len(data) > 0 {
+		if len(s.rest) == 0 && len(data) >= s.distance {
+			if err := s.emit(data[:s.distance]); err != nil {
+				return err
+			}
+			data = data[s.distance:]
+			continue
+		}
+		n := min(s.distance-len(s.rest), len(data))
+		s.rest = append(s.rest, data[:n]...)
+		data = data[n:]
+		if len(s.rest) == s.distance {
+			if err := s.emit(s.rest); err != nil {
+				return err
+			}
+			s.rest = s.rest[:0]
+		}
+	}
+	return nil
+}
+
+// keep is feed where the end has to be seen first. One record, or one MAD, is all
+// that there can be then.
+func (s *splitter) keep(data []byte) error {
+	n := min(max(mad.SADataSize, padded(s.size))-len(s.rest), len(data))
+	s.rest = append(s.rest, data[:n]...)
+	if !s.one && !isZero(data[n:]) {
+		s.more = true
+		return s.end()
+	}
+	return nil
+}
+
+// end takes what is left at the end of the data.
+func (s *splitter) end() error {
+	data, distance := s.rest, s.distance
 	switch {
-	case isZero(data) && len(data) < max(size, distance), single && isZero(data):
+	case s.one && len(data) < s.size:
+		return splitError(fmt.Sprintf("one record has %d bytes", s.size))
+	case s.one:
+		return s.emit(data[:s.size])
+	case isZero(data) && !s.more && (s.single || s.total < max(s.size, distance)):
 		return nil // no record, only padding
 	case distance == 0:
 		// Without a distance there can be one record, and padding up to 8.
-		distance = (size + 7) / 8 * 8
-		if !isZero(data[min(distance, len(data)):]) {
-			return splitError(fmt.Sprintf("more than one record of %d bytes, but no distance between them", size))
+		distance = padded(s.size)
+		n := min(distance, len(data))
+		if s.more || !isZero(data[n:]) {
+			return splitError(fmt.Sprintf("more than one record of %d bytes, but no distance between them", s.size))
 		}
-		data = data[:min(distance, len(data))]
-	case distance < size:
-		return splitError(fmt.Sprintf("records %d bytes apart, but one has %d bytes", distance, size))
+		data = data[:n]
+	case distance < s.size:
+		return splitError(fmt.Sprintf("records %d bytes apart, but one has %d bytes", distance, s.size))
 	}
-	for len(data) >= size {
+	for len(data) >= s.size {
 		record := data[:min(distance, len(data))]
 		data = data[len(record):]
-		if single && isZero(record) {
+		if s.single && isZero(record) {
 			continue
 		}
-		if len(record) < distance && !isZero(record[size:]) {
-			return splitError(fmt.Sprintf("%d bytes that are no padding follow the last record of %d bytes", len(record)-size, size))
+		if len(record) < distance && !isZero(record[s.size:]) {
+			return splitError(fmt.Sprintf("%d bytes that are no padding follow the last record of %d bytes", len(record)-s.size, s.size))
 		}
-		if err := emit(record); err != nil {
+		if err := s.emit(record); err != nil {
 			return err
 		}
 	}
 	if !isZero(data) {
-		return splitError(fmt.Sprintf("%d bytes are left after the last record of %d bytes", len(data), size))
+		return splitError(fmt.Sprintf("%d bytes are left after the last record of %d bytes", len(data), s.size))
 	}
 	return nil
 }
+
+// padded rounds the size of a record up to what AttributeOffset can say.
+func padded(size int) int { return (size + 7) / 8 * 8 }
 
 var zeros [512]byte
 

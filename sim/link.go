@@ -135,7 +135,7 @@ func (l *link) Info() (port.Info, error) {
 		Device: n.Name, Port: p.Num, LinkLayer: port.LinkInfiniBand,
 		NodeType: n.Type, NodeGUID: n.GUID, PortGUID: p.GUID, NodeDesc: n.Desc,
 		State: p.state(), PhysState: p.physState(),
-		LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, CapMask: uint32(p.capMask()),
+		LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, CapMask: p.capMask(),
 		GIDs:  []mad.GID{p.GID(l.fabric.core.sub.GIDPrefix)},
 		PKeys: append([]mad.PKey(nil), p.PKeys...),
 	}

@@ -306,7 +306,7 @@ func TestInfo(t *testing.T) {
 			Device: "h7", Port: 1, LinkLayer: port.LinkInfiniBand, NodeType: mad.NodeTypeCA,
 			NodeGUID: 0x0200000100000700, PortGUID: 0x0200000100000701, NodeDesc: "h7",
 			State: mad.PortStateActive, PhysState: mad.PortPhysStateLinkUp, LID: 7, SMLID: 1,
-			CapMask: uint32(mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported),
+			CapMask: mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported,
 			Width:   mad.LinkWidth1X, Rate: mad.Rate25G,
 			GIDs: []mad.GID{mad.MakeGID(0xfe80000000000000, 0x0200000100000701)}, PKeys: []mad.PKey{0xffff},
 		}

@@ -21,7 +21,7 @@ type StatusError struct {
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("%v of %s (modifier %#x) from %v: status %#04x (%s)", e.Method, e.Attribute, e.Modifier, e.To, uint16(e.Status), e.Status)
+	return fmt.Sprintf("%v of %s (modifier %#x) from %s: status %#04x (%s)", e.Method, e.Attribute, e.Modifier, place(e.To), uint16(e.Status), e.Status)
 }
 
 // Is tells which of the errors of this package the status stands for.

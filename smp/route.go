@@ -104,10 +104,19 @@ const directionBit = mad.Status(0x8000)
 // describe names the far end of an SMP, with the LID that was looked up.
 func describe(to mad.Addr, v mad.AddressVector) string {
 	switch to.Kind {
+	case mad.AddrGUID, mad.AddrGID, mad.AddrName:
+		return fmt.Sprintf("%v (LID %v)", to, v.LID)
+	}
+	return place(to)
+}
+
+// place is an address with its kind, where that is not to be seen.
+func place(to mad.Addr) string {
+	switch to.Kind {
 	case mad.AddrRoute, mad.AddrCombined:
 		return "directed route " + to.String()
 	case mad.AddrLID:
 		return "LID " + to.String()
 	}
-	return fmt.Sprintf("%v (LID %v)", to, v.LID)
+	return to.String()
 }

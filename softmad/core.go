@@ -7,7 +7,6 @@ import (
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/port"
-	"github.com/ibsm/ibsm/rmpp"
 )
 
 // Positions that mad does not name.
@@ -137,7 +136,7 @@ func validMAD(b *[mad.Size]byte) bool {
 // rmppActive tells whether b, of at least an RMPP header, is part of an RMPP
 // transfer: its class has RMPP and the Active flag is set (IBA 13.6.2.1).
 func rmppActive(b []byte) bool {
-	return mad.HasRMPP(mad.Class(b[mad.OffClass])) && rmpp.Flags(b[offRMPPFlags])&rmpp.FlagActive != 0
+	return mad.HasRMPP(mad.Class(b[mad.OffClass])) && mad.RMPPFlags(b[offRMPPFlags])&mad.RMPPFlagActive != 0
 }
 
 // pkeyIndex finds the table entry that a received P_Key matches (IBA 10.9.3):

@@ -512,10 +512,10 @@ func TestRawRMPP(t *testing.T) {
 }
 
 // segment makes a segment with the method and transaction id of b.
-func segment(b []byte, n, payload uint32, flags rmpp.Flags) []byte {
+func segment(b []byte, n, payload uint32, flags mad.RMPPFlags) []byte {
 	var pkt [mad.Size]byte
 	copy(pkt[:], b)
-	rmpp.Header{Version: 1, Type: rmpp.TypeData, Flags: flags | rmpp.FlagActive, Segment: n, Data2: payload}.Put(&pkt)
+	rmpp.PutHeader(&pkt, mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeData, RMPPFlags: flags | mad.RMPPFlagActive, Data1: n, Data2: payload})
 	return pkt[:]
 }
 
@@ -525,11 +525,11 @@ func TestTransferTimes(t *testing.T) {
 	r := newRig(t, Config{})
 	a := r.vendor(port.RMPPKernel, mad.MethodGetMulti)
 	request := vendorMAD(mad.MethodGetMulti, 0x77)
-	header := func(w Wire) rmpp.Header { return rmpp.ParseHeader(&w.MAD) }
+	header := func(w Wire) mad.RMPPHeader { return rmpp.ParseHeader(&w.MAD) }
 
-	r.arrive(peer, 0xffff, segment(request, 1, 2*220, rmpp.FlagFirst))
+	r.arrive(peer, 0xffff, segment(request, 1, 2*220, mad.RMPPFlagFirst))
 	w := r.sentOne()
-	if h := header(w); h.Type != rmpp.TypeACK || h.Segment != 1 || h.Data2 != 65 || w.Addr != peer ||
+	if h := header(w); h.RMPPType != mad.RMPPTypeACK || h.Data1 != 1 || h.Data2 != 65 || w.Addr != peer ||
 		w.MAD[mad.OffMethod] != uint8(mad.MethodGetMulti)|mad.ResponseBit {
 		t.Errorf("answer to segment 1: %+v, want ACK 1 with window 65", h)
 	}
@@ -538,20 +538,20 @@ func TestTransferTimes(t *testing.T) {
 		t.Errorf("%d wires within 40 s", len(out))
 	}
 	r.turn(1)
-	if h := header(r.sentOne()); h.Type != rmpp.TypeAbort || h.Status != 118 {
+	if h := header(r.sentOne()); h.RMPPType != mad.RMPPTypeAbort || h.RMPPStatus != 118 {
 		t.Errorf("after 40 s: %+v, want ABORT 118", h)
 	}
 	r.gotNone("aborted")
 
 	request = vendorMAD(mad.MethodGetMulti, 0x78)
-	r.arrive(peer, 0xffff, segment(request, 1, 30, rmpp.FlagFirst|rmpp.FlagLast))
+	r.arrive(peer, 0xffff, segment(request, 1, 30, mad.RMPPFlagFirst|mad.RMPPFlagLast))
 	r.sentOne()
 	if m := r.got(); m == nil || len(m.Data) != 36+30 {
 		t.Errorf("message %+v, want one of 66 bytes", m)
 	}
 	r.turn(10*time.Second - 1)
-	r.arrive(peer, 0xffff, segment(request, 1, 30, rmpp.FlagFirst|rmpp.FlagLast))
-	if h := header(r.sentOne()); h.Type != rmpp.TypeACK || h.Segment != 1 {
+	r.arrive(peer, 0xffff, segment(request, 1, 30, mad.RMPPFlagFirst|mad.RMPPFlagLast))
+	if h := header(r.sentOne()); h.RMPPType != mad.RMPPTypeACK || h.Data1 != 1 {
 		t.Errorf("repeated segment: %+v, want ACK 1", h)
 	}
 	r.gotNone("repeated")
@@ -576,7 +576,7 @@ func longMAD(method mad.Method, tid uint64, n int) []byte {
 func ack(b []byte, n, window uint32) []byte {
 	pkt := [mad.Size]byte(b)
 	pkt[mad.OffMethod] ^= mad.ResponseBit
-	rmpp.Header{Version: 1, Type: rmpp.TypeACK, Flags: rmpp.FlagActive, Segment: n, Data2: window}.Put(&pkt)
+	rmpp.PutHeader(&pkt, mad.RMPPHeader{RMPPVersion: 1, RMPPType: mad.RMPPTypeACK, RMPPFlags: mad.RMPPFlagActive, Data1: n, Data2: window})
 	return pkt[:]
 }
 
@@ -591,7 +591,7 @@ func TestRequesterTurnsRound(t *testing.T) {
 	for range 2 {
 		r.arrive(peer, 0xffff, last)
 		w := r.sentOne()
-		if h := rmpp.ParseHeader(&w.MAD); h.Type != rmpp.TypeACK || h.Segment != 0 || h.Data2 != 1 ||
+		if h := rmpp.ParseHeader(&w.MAD); h.RMPPType != mad.RMPPTypeACK || h.Data1 != 0 || h.Data2 != 1 ||
 			w.MAD[mad.OffMethod] != uint8(mad.MethodGetMulti) {
 			t.Errorf("sent %+v, want the ACK of segment 0 with window 1", h)
 		}
@@ -607,7 +607,7 @@ func TestResponderUsesGrant(t *testing.T) {
 	for grant, want := range map[uint32]int{0: 1, 1: 1, 5: 5} {
 		r := newRig(t, Config{})
 		a := r.vendor(port.RMPPKernel, mad.MethodGetMulti)
-		request := segment(vendorMAD(mad.MethodGetMulti, 0x99), 1, 220, rmpp.FlagFirst|rmpp.FlagLast)
+		request := segment(vendorMAD(mad.MethodGetMulti, 0x99), 1, 220, mad.RMPPFlagFirst|mad.RMPPFlagLast)
 		r.arrive(peer, 0xffff, request)
 		r.sent()
 		if grant > 0 {
@@ -624,9 +624,9 @@ func TestResponderUsesGrant(t *testing.T) {
 
 // A STOP or an ABORT of the peer ends a message without a word to the user.
 func TestPeerAborts(t *testing.T) {
-	for _, h := range []rmpp.Header{
-		{Version: 1, Type: rmpp.TypeStop, Status: rmpp.StatusResX, Flags: rmpp.FlagActive},
-		{Version: 1, Type: rmpp.TypeAbort, Status: rmpp.StatusT2L, Flags: rmpp.FlagActive},
+	for _, h := range []mad.RMPPHeader{
+		{RMPPVersion: 1, RMPPType: mad.RMPPTypeStop, RMPPStatus: mad.RMPPStatusResourcesExhausted, RMPPFlags: mad.RMPPFlagActive},
+		{RMPPVersion: 1, RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTimeTooLong, RMPPFlags: mad.RMPPFlagActive},
 	} {
 		r := newRig(t, Config{})
 		a := r.vendor(port.RMPPKernel)
@@ -635,12 +635,12 @@ func TestPeerAborts(t *testing.T) {
 		r.mustPost(port.Message{Agent: a.id, Addr: peer, Timeout: time.Second, Retries: 3, Data: long})
 		w := r.sentOne()
 		pkt := [mad.Size]byte(asResponse(w.MAD[:]))
-		h.Put(&pkt)
+		rmpp.PutHeader(&pkt, h)
 		r.arrive(peer, 0xffff, pkt[:])
 		r.turn(time.Minute)
-		r.gotNone(h.Type.String())
+		r.gotNone(h.RMPPType.String())
 		if len(r.f.sends) != 0 || r.stats.Aborted != 1 || len(r.sent()) != 0 {
-			t.Errorf("%v: %d sends left, stats %+v", h.Type, len(r.f.sends), r.stats)
+			t.Errorf("%v: %d sends left, stats %+v", h.RMPPType, len(r.f.sends), r.stats)
 		}
 	}
 }
@@ -649,9 +649,9 @@ func TestPeerAborts(t *testing.T) {
 func TestMaxMessage(t *testing.T) {
 	r := newRig(t, Config{MaxMessage: 1000})
 	r.vendor(port.RMPPKernel, mad.MethodGetMulti)
-	r.arrive(peer, 0xffff, segment(vendorMAD(mad.MethodGetMulti, 1), 1, 6*220, rmpp.FlagFirst))
+	r.arrive(peer, 0xffff, segment(vendorMAD(mad.MethodGetMulti, 1), 1, 6*220, mad.RMPPFlagFirst))
 	w := r.sentOne()
-	if h := rmpp.ParseHeader(&w.MAD); h.Type != rmpp.TypeStop || h.Status != rmpp.StatusResX {
+	if h := rmpp.ParseHeader(&w.MAD); h.RMPPType != mad.RMPPTypeStop || h.RMPPStatus != mad.RMPPStatusResourcesExhausted {
 		t.Errorf("answer %+v, want STOP 1", h)
 	}
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/port"
-	"github.com/ibsm/ibsm/rmpp"
 )
 
 // FuzzReceive gives a core with agents of all kinds any bytes as MADs. Whatever
@@ -17,10 +16,10 @@ func FuzzReceive(f *testing.F) {
 	multi := vendorMAD(mad.MethodGetMulti, 2)
 	response := asResponse(vendorMAD(mad.MethodGetMulti, 3<<32|1))
 	f.Add(get)
-	f.Add(append(segment(multi, 1, 440, rmpp.FlagFirst), segment(multi, 2, 220, rmpp.FlagLast)...))
-	f.Add(segment(response, 1, 30, rmpp.FlagFirst|rmpp.FlagLast))
+	f.Add(append(segment(multi, 1, 440, mad.RMPPFlagFirst), segment(multi, 2, 220, mad.RMPPFlagLast)...))
+	f.Add(segment(response, 1, 30, mad.RMPPFlagFirst|mad.RMPPFlagLast))
 	ack := segment(response, 1, 65, 0)
-	ack[25] = byte(rmpp.TypeACK)
+	ack[25] = byte(mad.RMPPTypeACK)
 	f.Add(ack)
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := newRig(t, Config{MaxMessage: 1 << 16})

@@ -104,7 +104,7 @@ func (c *core) pumpSender(now time.Time, s *send) {
 // gaveUp tells whether a sender ended because no ACK came.
 func gaveUp(err error) bool {
 	abort, ok := err.(*rmpp.AbortError)
-	return ok && abort.Local && abort.Status == rmpp.StatusTMR
+	return ok && abort.Local && abort.Status == mad.RMPPStatusTooManyRetries
 }
 
 // receiveRMPP takes a packet of a transfer for an agent with kernel RMPP
@@ -118,21 +118,21 @@ func (c *core) receiveRMPP(now time.Time, a *agent, w *Wire) {
 	}
 	h := rmpp.ParseHeader(&w.MAD)
 	s := c.match(a, &w.Addr, w.MAD[:])
-	if h.Type != rmpp.TypeData && s != nil && s.sender != nil && (!s.acked || h.Type == rmpp.TypeACK) {
+	if h.RMPPType != mad.RMPPTypeData && s != nil && s.sender != nil && (!s.acked || h.RMPPType == mad.RMPPTypeACK) {
 		s.sender.Receive(now, &w.MAD)
 		c.pumpSender(now, s)
 		return
 	}
 	// A response that nobody waits for shall not take memory (mad.c, since 7.2
 	// and in the stable kernels).
-	if h.Type == rmpp.TypeData && s == nil && mad.IsResponse(w.MAD[:]) {
+	if h.RMPPType == mad.RMPPTypeData && s == nil && mad.IsResponse(w.MAD[:]) {
 		c.stats.Unmatched++
 		return
 	}
 	k := transferKeyOf(&w.Addr, w.MAD[:])
 	t := a.transfers[k]
 	if t == nil {
-		if h.Type != rmpp.TypeData || h.Segment != 1 && h.Flags&rmpp.FlagFirst == 0 {
+		if h.RMPPType != mad.RMPPTypeData || h.Data1 != 1 && h.RMPPFlags&mad.RMPPFlagFirst == 0 {
 			c.stats.Unmatched++
 			return
 		}
