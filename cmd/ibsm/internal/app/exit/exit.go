@@ -1,0 +1,128 @@
+// Package exit maps errors to the exit codes of the command, which are part of
+// its interface (docs/command.md).
+package exit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ibsm/ibsm/agents"
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/rmpp"
+	"github.com/ibsm/ibsm/sa"
+	"github.com/ibsm/ibsm/smp"
+)
+
+// The exit codes.
+const (
+	OK         = 0
+	Failed     = 1 // could not do it, and none of the below
+	Usage      = 2 // the command line makes no sense
+	NoAnswer   = 3 // nobody answered in time
+	Status     = 4 // answered, with an error status
+	Expect     = 5 // answered, but not as expected
+	Incomplete = 6 // done in part: what came is printed
+)
+
+// kinds names the codes in error records.
+var kinds = map[int]string{
+	Failed: "failed", Usage: "usage", NoAnswer: "no_answer", Status: "error_status",
+	Expect: "expectation", Incomplete: "incomplete",
+}
+
+// UsageError is a mistake in the command line.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// IncompleteError is the cause that ended an answer after part of it had been
+// printed.
+type IncompleteError struct {
+	Got int // records printed
+	Err error
+}
+
+func (e *IncompleteError) Error() string {
+	records := "records"
+	if e.Got == 1 {
+		records = "record"
+	}
+	return fmt.Sprintf("the answer is incomplete, it ended after %d %s: %v", e.Got, records, e.Err)
+}
+func (e *IncompleteError) Unwrap() error { return e.Err }
+
+// Code gives the exit code of an error.
+func Code(err error) int {
+	var (
+		usage      *UsageError
+		addr       *mad.AddrError
+		incomplete *IncompleteError
+		saStatus   *sa.StatusError
+		smpStatus  *smp.StatusError
+		abort      *rmpp.AbortError
+	)
+	switch {
+	case err == nil:
+		return OK
+	case errors.As(err, &usage), errors.As(err, &addr):
+		return Usage
+	case errors.As(err, &incomplete):
+		return Incomplete
+	case errors.Is(err, agents.ErrTimeout):
+		return NoAnswer
+	case errors.As(err, &abort):
+		switch {
+		case !abort.Local:
+			return Status
+		case abort.Timeout():
+			return NoAnswer
+		}
+	case errors.As(err, &saStatus), errors.As(err, &smpStatus), errors.Is(err, sa.ErrNoRecords):
+		return Status
+	}
+	return Failed
+}
+
+// Hint says what to do about an error, "" if it says so itself.
+func Hint(err error) string {
+	var (
+		abort    *rmpp.AbortError
+		notFound *sa.NotFoundError
+		smpError *smp.StatusError
+	)
+	switch code := Code(err); {
+	case code == Usage:
+		return "'ibsm --help', 'ibsm NOUN --help' and 'ibsm NOUN VERB --help' tell how it goes"
+	case errors.Is(err, context.Canceled):
+		return ""
+	case errors.As(err, &notFound):
+		return "'sa table node' lists what the SA knows"
+	case errors.Is(err, sa.ErrBusy):
+		return "ask again later, or let it ask more often with --retries"
+	case errors.Is(err, sa.ErrNoSA):
+		return "start a subnet manager, or name the SA with --sa"
+	case errors.Is(err, sa.ErrTooMany):
+		return "name more fields, or ask for all of them with 'sa table'"
+	case errors.Is(err, sa.ErrRedirect):
+		return "ask there with --sa"
+	case errors.As(err, &smpError) && errors.Is(err, smp.ErrUnsupported):
+		return "not every node has every attribute: SwitchInfo and forwarding tables belong to switches, SMInfo to nodes with a subnet manager"
+	case errors.As(err, &abort):
+		return "ask again: the transfer of the answer did not come to its end"
+	case code == Incomplete && errors.Is(err, agents.ErrTimeout):
+		return "ask again, with a longer --timeout"
+	case code == NoAnswer:
+		return "is anything there, and the way to it up? 'ports' shows the own port and its SM LID, 'smp get NodeInfo' asks a single node; --timeout and --retries make it wait longer"
+	}
+	return ""
+}
+
+// Kind gives the name of an error's code, as error records carry it.
+func Kind(err error) string { return kinds[Code(err)] }

@@ -1,0 +1,42 @@
+package app
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/urfave/cli/v2"
+)
+
+func TestHoist(t *testing.T) {
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}},
+	}
+	commands := []*cli.Command{
+		{Name: "sa", Subcommands: []*cli.Command{{Name: "path"}}},
+		{Name: "ports"},
+	}
+	tests := []struct{ in, want string }{
+		{"ibsm sa path h1 h8 -o json", "ibsm -o json sa path -- h1 h8"},
+		{"ibsm sa path -q h1 h8 --output=json", "ibsm -q --output=json sa path -- h1 h8"},
+		{"ibsm sa -o json path h1 -q", "ibsm -o json -q sa path -- h1"},
+		{"ibsm -o json sa path h1 -x", "ibsm -o json sa path -x -- h1"},
+		{"ibsm sa path h1 --help", "ibsm sa path --help"},
+		{"ibsm sa path h1 -- -q h8", "ibsm sa path -- h1 -q h8"},
+		{"ibsm sa path h1 h8 -o", "ibsm -o"},
+		{"ibsm sa path sa path", "ibsm sa path -- sa path"}, // nodes may be called so
+		{"ibsm sa path - ports", "ibsm sa path -- - ports"},
+		{"ibsm -o -q ports", "ibsm -o -q ports"}, // -q is the value
+		{"ibsm nonsense sa", "ibsm -- nonsense sa"},
+		{"ibsm", "ibsm"},
+	}
+	for _, tt := range tests {
+		if got := hoist(strings.Fields(tt.in), flags, commands); !slices.Equal(got, strings.Fields(tt.want)) {
+			t.Errorf("hoist(%s) = %s, want %s", tt.in, strings.Join(got, " "), tt.want)
+		}
+	}
+	if got := hoist(nil, flags, commands); len(got) != 0 {
+		t.Errorf("hoist(nil) = %q", got)
+	}
+}

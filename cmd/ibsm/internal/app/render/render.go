@@ -1,0 +1,243 @@
+// Package render writes the results of a command: as text that reads like
+// infiniband-diags, or as JSON, NDJSON or YAML after one versioned schema
+// (docs/command.md). Records are written as they come.
+package render
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/ibsm/ibsm/mad/text"
+)
+
+// Schema names the version of the structured output. It changes when a member
+// changes its meaning or goes away, not when one is added.
+const Schema = "ibsm/1"
+
+// The formats.
+const (
+	Text   = "text"
+	JSON   = "json"
+	NDJSON = "ndjson"
+	YAML   = "yaml"
+
+	FormatList = Text + "|" + JSON + "|" + NDJSON + "|" + YAML
+)
+
+// Head says what the output is of.
+type Head struct {
+	Command string // "sa path"
+	On      string // the endpoint
+}
+
+// Out is an output under way.
+type Out struct {
+	w       *bufio.Writer
+	format  format
+	records int
+}
+
+// format is one way to write a document.
+type format interface {
+	begin(w *bufio.Writer, head Head) error
+	// record writes record number n, from 0. plain is its text.
+	record(w *bufio.Writer, n int, rec text.Object, plain []byte) error
+	end(w *bufio.Writer, records int, errors []text.Object) error
+}
+
+// New starts a document of the named format.
+func New(name string, w io.Writer, head Head) (*Out, error) {
+	formats := map[string]format{Text: plainText{}, JSON: jsonDoc{}, NDJSON: lines{}, YAML: yamlDoc{}}
+	f, ok := formats[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown output format %q: it is one of %s", name, FormatList)
+	}
+	o := &Out{w: bufio.NewWriterSize(w, 1<<16), format: f}
+	return o, f.begin(o.w, head)
+}
+
+// Records is the number of records so far.
+func (o *Out) Records() int { return o.records }
+
+// Record writes one record: its type and members for the structured formats, or
+// its text.
+func (o *Out) Record(kind string, members text.Object, plain []byte) error {
+	rec := append(text.Object{{Name: "type", Value: kind}}, members...)
+	err := o.format.record(o.w, o.records, rec, plain)
+	o.records++
+	return err
+}
+
+// End ends the document with the errors that there were; without any, it is
+// complete.
+func (o *Out) End(errors ...text.Object) error {
+	for i, e := range errors {
+		errors[i] = append(text.Object{{Name: "type", Value: "error"}}, e...)
+	}
+	if err := o.format.end(o.w, o.records, errors); err != nil {
+		return err
+	}
+	return o.w.Flush()
+}
+
+type plainText struct{}
+
+func (plainText) begin(*bufio.Writer, Head) error { return nil }
+
+func (plainText) record(w *bufio.Writer, _ int, _ text.Object, plain []byte) error {
+	_, err := w.Write(plain)
+	return err
+}
+
+func (plainText) end(*bufio.Writer, int, []text.Object) error { return nil }
+
+// jsonDoc is one JSON object, with a line for each record.
+type jsonDoc struct{}
+
+func (jsonDoc) begin(w *bufio.Writer, head Head) error {
+	_, err := fmt.Fprintf(w, "{\"schema\":%s,\"command\":%s,\"on\":%s,\"records\":[", quote(Schema), quote(head.Command), quote(head.On))
+	return err
+}
+
+func (jsonDoc) record(w *bufio.Writer, n int, rec text.Object, _ []byte) error {
+	return jsonItem(w, n, rec)
+}
+
+func (jsonDoc) end(w *bufio.Writer, records int, errors []text.Object) error {
+	newline := ""
+	if records > 0 {
+		newline = "\n"
+	}
+	fmt.Fprintf(w, "%s],\"errors\":[", newline)
+	for i, e := range errors {
+		if err := jsonItem(w, i, e); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "],\"complete\":%t}\n", len(errors) == 0)
+	return err
+}
+
+func jsonItem(w *bufio.Writer, n int, o text.Object) error {
+	var b bytes.Buffer
+	if err := jsonLine(&b, o); err != nil {
+		return err
+	}
+	if n > 0 {
+		w.WriteByte(',')
+	}
+	w.WriteByte('\n')
+	_, err := w.Write(bytes.TrimSuffix(b.Bytes(), []byte{'\n'}))
+	return err
+}
+
+// lines is one JSON object a line: begin, the records, errors, end.
+type lines struct{}
+
+func (lines) begin(w *bufio.Writer, head Head) error {
+	return jsonLine(w, text.Object{{Name: "type", Value: "begin"}, {Name: "schema", Value: Schema},
+		{Name: "command", Value: head.Command}, {Name: "on", Value: head.On}})
+}
+
+func (lines) record(w *bufio.Writer, _ int, rec text.Object, _ []byte) error {
+	return jsonLine(w, rec)
+}
+
+func (lines) end(w *bufio.Writer, records int, errors []text.Object) error {
+	for _, e := range errors {
+		if err := jsonLine(w, e); err != nil {
+			return err
+		}
+	}
+	return jsonLine(w, text.Object{{Name: "type", Value: "end"}, {Name: "records", Value: records},
+		{Name: "complete", Value: len(errors) == 0}})
+}
+
+// jsonLine writes o in one line, with the characters of HTML as they are.
+func jsonLine(w io.Writer, o text.Object) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(o)
+}
+
+// yamlDoc is the document of jsonDoc in YAML.
+type yamlDoc struct{}
+
+func (yamlDoc) begin(w *bufio.Writer, head Head) error {
+	_, err := fmt.Fprintf(w, "schema: %s\ncommand: %s\non: %s\nrecords:", Schema, head.Command, quote(head.On))
+	return err
+}
+
+func (yamlDoc) record(w *bufio.Writer, n int, rec text.Object, _ []byte) error {
+	if n == 0 {
+		w.WriteByte('\n')
+	}
+	return yamlItem(w, rec)
+}
+
+func (yamlDoc) end(w *bufio.Writer, records int, errors []text.Object) error {
+	if records == 0 {
+		w.WriteString(" []\n")
+	}
+	w.WriteString("errors:")
+	if len(errors) == 0 {
+		w.WriteString(" []")
+	}
+	w.WriteByte('\n')
+	for _, e := range errors {
+		if err := yamlItem(w, e); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "complete: %t\n", len(errors) == 0)
+	return err
+}
+
+// yamlItem writes an item of a block sequence.
+func yamlItem(w *bufio.Writer, o text.Object) error {
+	node, err := yamlNode(o)
+	if err != nil {
+		return err
+	}
+	b, err := yaml.Marshal([]*yaml.Node{node})
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(b)) {
+		w.WriteString("  ")
+		if _, err := w.WriteString(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// yamlNode keeps the order of members, which a Go map would lose.
+func yamlNode(v any) (*yaml.Node, error) {
+	o, ok := v.(text.Object)
+	if !ok {
+		node := &yaml.Node{}
+		err := node.Encode(v)
+		return node, err
+	}
+	node := &yaml.Node{Kind: yaml.MappingNode}
+	for _, m := range o {
+		value, err := yamlNode(m.Value)
+		if err != nil {
+			return nil, err
+		}
+		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: m.Name}, value)
+	}
+	return node, nil
+}
+
+func quote(s string) string {
+	b, _ := json.Marshal(s) // strings always marshal
+	return string(b)
+}

@@ -1,0 +1,87 @@
+package session
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/render"
+	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/port"
+)
+
+// Flags gives the global flags.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "on", EnvVars: []string{"IBSM_ON"}, Usage: "where ibsm stands: an `ENDPOINT` such as sim:demo"},
+		&cli.StringFlag{Name: "timeout", Aliases: []string{"t"}, Value: "1s", Usage: "wait `TIME` for each answer: 500ms, 2s, or a number of milliseconds"},
+		&cli.IntFlag{Name: "retries", Value: 2, Usage: "ask `N` times more when no answer comes"},
+		&cli.StringFlag{Name: "pkey", Usage: "send SA requests in the partition of `P_KEY`, such as 0xffff"},
+		&cli.StringFlag{Name: "sa", Usage: "ask the SA at `ADDRESS`, not the one that the port knows"},
+		&cli.StringFlag{Name: "rmpp", Value: "user", Usage: "who puts long answers together, the device or ibsm: `kernel|user`"},
+		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: render.Text, Usage: "output `FORMAT`: " + render.FormatList},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing on stderr but errors", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "tell on stderr what was asked of whom and how long it took", DisableDefaultText: true},
+	}
+}
+
+// flags are the global flags as they were understood.
+type flags struct {
+	on             string
+	timeout        time.Duration
+	retries        int
+	pkey           mad.PKey
+	sa             *mad.Addr
+	rmpp           port.RMPPMode
+	output         string
+	quiet, verbose bool
+}
+
+func parseFlags(c *cli.Context) (f flags, err error) {
+	f = flags{on: c.String("on"), retries: c.Int("retries"), output: c.String("output"), quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
+	if f.timeout, err = parseTimeout(c.String("timeout")); err != nil {
+		return f, err
+	}
+	if f.retries < 0 || f.retries > 1000 {
+		return f, exit.Usagef("--retries %d: it is a number from 0 to 1000", f.retries)
+	}
+	if s := c.String("pkey"); s != "" {
+		if f.pkey, err = mad.ParsePKey(s); err != nil {
+			return f, exit.Usagef("--pkey %q: it is a P_Key, such as 0xffff, whose lower 15 bits are not 0", s)
+		}
+	}
+	if s := c.String("sa"); s != "" {
+		a, err := mad.ParseAddr(s)
+		if err != nil {
+			return f, fmt.Errorf("--sa: %w", err)
+		}
+		if a.Kind == mad.AddrRoute || a.Kind == mad.AddrCombined {
+			return f, exit.Usagef("--sa %v: the SA is no SM attribute: a directed route does not lead to it, write its LID, GUID, GID or name", a)
+		}
+		f.sa = &a
+	}
+	switch mode := c.String("rmpp"); mode {
+	case "kernel":
+		f.rmpp = port.RMPPKernel
+	case "user":
+		f.rmpp = port.RMPPUser
+	default:
+		return f, exit.Usagef("--rmpp %q: it is kernel or user", mode)
+	}
+	return f, nil
+}
+
+// parseTimeout reads a duration, or a number of milliseconds as the diags take.
+func parseTimeout(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if ms, atoiErr := strconv.ParseUint(s, 10, 32); atoiErr == nil {
+		d, err = time.Duration(ms)*time.Millisecond, nil
+	}
+	if err != nil || d < time.Millisecond || d > time.Hour {
+		return 0, exit.Usagef("--timeout %q: write 500ms, 2s, or a number of milliseconds, from 1ms to 1h", s)
+	}
+	return d, nil
+}
