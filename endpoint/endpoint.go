@@ -1,0 +1,94 @@
+// Package endpoint opens what a user names with --on as a port.Device: it alone
+// knows every back end.
+//
+// An endpoint is written KIND:REST. The kinds:
+//
+//	sim:FABRIC[#NODE[/PORT]]   a simulated fabric, brought up, with an SA on its SM's port
+//
+// FABRIC is an embedded fabric (demo), a generator with its parameters
+// (two-level:leafs=36,spines=18,hosts=18) or a fabric file. NODE is a node's
+// name in the fabric file or its NodeDescription; without it the device is the
+// first host's. PORT is a port number; without it, it is the node's first end
+// port.
+package endpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ibsm/ibsm/port"
+)
+
+// Error says why an endpoint could not be opened.
+type Error struct {
+	Endpoint string
+	Err      error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("endpoint %q: %v", e.Endpoint, e.Err) }
+func (e *Error) Unwrap() error { return e.Err }
+
+// ErrNone is what the empty endpoint leads to.
+var ErrNone = errors.New("no endpoint is named: name one with --on or IBSM_ON, such as --on sim:demo for a simulated fabric (the kernel's umad devices are not supported yet)")
+
+// kind is one back end.
+type kind struct {
+	open func(ctx context.Context, rest string) (port.Device, error)
+	list func(ctx context.Context, rest string) ([]Choice, error)
+}
+
+var kinds = map[string]kind{
+	"sim": {open: openSim, list: listSim},
+}
+
+// Choice is a port that an endpoint offers.
+type Choice struct {
+	Info     port.Info
+	Endpoint string // names just this port
+	Chosen   bool   // it is the one that Open takes
+	Why      string // it was chosen, or passed over
+}
+
+// Open opens the endpoint. Closing the device ends all that was started for it.
+func Open(ctx context.Context, endpoint string) (port.Device, error) {
+	k, rest, err := parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	dev, err := k.open(ctx, rest)
+	if err != nil {
+		return nil, &Error{endpoint, err}
+	}
+	return dev, nil
+}
+
+// List tells which ports an endpoint offers, and which one Open takes.
+func List(ctx context.Context, endpoint string) ([]Choice, error) {
+	k, rest, err := parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	choices, err := k.list(ctx, rest)
+	if err != nil {
+		return nil, &Error{endpoint, err}
+	}
+	return choices, nil
+}
+
+func parse(endpoint string) (kind, string, error) {
+	if strings.TrimSpace(endpoint) == "" {
+		return kind{}, "", ErrNone
+	}
+	name, rest, ok := strings.Cut(endpoint, ":")
+	name, rest = strings.TrimSpace(name), strings.TrimSpace(rest)
+	k, known := kinds[name]
+	switch {
+	case !known:
+		return kind{}, "", &Error{endpoint, fmt.Errorf("unknown kind %q: an endpoint is sim:FABRIC[#NODE[/PORT]], such as sim:demo", name)}
+	case !ok || rest == "":
+		return kind{}, "", &Error{endpoint, fmt.Errorf("names no fabric: write sim:demo, a generator such as two-level:leafs=36,spines=18,hosts=18, or a fabric file")}
+	}
+	return k, rest, nil
+}
