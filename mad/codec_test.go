@@ -14,23 +14,26 @@ import (
 
 // structures makes one of each generated struct.
 var structures = []func() mad.Structure{
-	func() mad.Structure { return new(mad.Header) },
-	func() mad.Structure { return new(mad.SMPLIDHeader) },
-	func() mad.Structure { return new(mad.SMPDirectedHeader) },
-	func() mad.Structure { return new(mad.SMPDirectedPaths) },
-	func() mad.Structure { return new(mad.RMPPHeader) },
-	func() mad.Structure { return new(mad.SAHeader) },
-	func() mad.Structure { return new(mad.ClassPortInfo) },
-	func() mad.Structure { return new(mad.NodeDescription) },
-	func() mad.Structure { return new(mad.NodeInfo) },
-	func() mad.Structure { return new(mad.SwitchInfo) },
-	func() mad.Structure { return new(mad.GUIDInfo) },
-	func() mad.Structure { return new(mad.PortInfo) },
-	func() mad.Structure { return new(mad.PKeyTable) },
-	func() mad.Structure { return new(mad.LinearForwardingTable) },
-	func() mad.Structure { return new(mad.SMInfo) },
-	func() mad.Structure { return new(mad.NodeRecord) },
-	func() mad.Structure { return new(mad.PathRecord) },
+	newOf[mad.Header], newOf[mad.SMPLIDHeader], newOf[mad.SMPDirectedHeader], newOf[mad.SMPDirectedPaths], newOf[mad.RMPPHeader], newOf[mad.SAHeader],
+	newOf[mad.ClassPortInfo],
+	newOf[mad.Trap64Details], newOf[mad.Trap128Details], newOf[mad.Trap129Details], newOf[mad.Trap144Details], newOf[mad.Trap145Details], newOf[mad.Trap256Details],
+	newOf[mad.Trap257Details], newOf[mad.Trap259Details], newOf[mad.Notice], newOf[mad.SMPNotice], newOf[mad.InformInfo],
+	newOf[mad.NodeDescription], newOf[mad.NodeInfo], newOf[mad.SwitchInfo], newOf[mad.GUIDInfo], newOf[mad.PortInfo], newOf[mad.SMInfo], newOf[mad.VendorDiag],
+	newOf[mad.LedInfo], newOf[mad.PortInfoExtended], newOf[mad.MlnxExtPortInfo],
+	newOf[mad.PKeyTable], newOf[mad.SLtoVLMappingTable], newOf[mad.VLWeight], newOf[mad.VLArbitrationTable], newOf[mad.LinearForwardingTable],
+	newOf[mad.RandomForwardingEntry], newOf[mad.RandomForwardingTable], newOf[mad.MulticastForwardingTable],
+	newOf[mad.NodeRecord], newOf[mad.PathRecord], newOf[mad.LinkRecord], newOf[mad.ServiceRecord], newOf[mad.ServiceAssociationRecord], newOf[mad.MCMemberRecord],
+	newOf[mad.InformInfoRecord],
+	newOf[mad.PortInfoRecord], newOf[mad.SwitchInfoRecord], newOf[mad.SMInfoRecord], newOf[mad.GUIDInfoRecord], newOf[mad.PKeyTableRecord],
+	newOf[mad.SLtoVLMappingTableRecord], newOf[mad.VLArbitrationTableRecord], newOf[mad.LinearForwardingTableRecord],
+	newOf[mad.RandomForwardingTableRecord], newOf[mad.MulticastForwardingTableRecord],
+}
+
+func newOf[T any, P interface {
+	*T
+	mad.Structure
+}]() mad.Structure {
+	return P(new(T))
 }
 
 func TestAllStructuresTested(t *testing.T) {
@@ -75,8 +78,15 @@ func agreeFields(t *testing.T, v reflect.Value, s *layout.Struct, b []byte) {
 	for i := range s.Fields {
 		f := &s.Fields[i]
 		if f.Kind == layout.KindStruct {
-			agreeFields(t, v.FieldByName(f.GoName()), f.Of, f.Bytes(b))
-			copy(f.Bytes(written), f.Bytes(b))
+			for j := range max(f.Count, 1) {
+				e, m := f, v.FieldByName(f.GoName())
+				if f.Count > 0 {
+					one := f.Element(j)
+					e, m = &one, m.Index(j)
+				}
+				agreeFields(t, m, e.Of, e.Bytes(b))
+				copy(e.Bytes(written), e.Bytes(b))
+			}
 			continue
 		}
 		if !f.IsNumber() { // bytes, GIDs and long reserved rows

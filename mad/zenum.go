@@ -726,17 +726,324 @@ func (x RMPPStatus) String() string {
 	return "0x" + strconv.FormatUint(uint64(x), 16)
 }
 
+// NoticeType says of what kind a notice is.
+// (IBA 13.4.8.2)
+type NoticeType uint16
+
+// Values of [NoticeType].
+const (
+	NoticeTypeFatal            NoticeType = 0     // Fatal
+	NoticeTypeUrgent           NoticeType = 1     // Urgent
+	NoticeTypeSecurity         NoticeType = 2     // Security
+	NoticeTypeSubnetManagement NoticeType = 3     // SubnetManagement
+	NoticeTypeInformational    NoticeType = 4     // Informational
+	NoticeTypeEmpty            NoticeType = 127   // Empty
+	NoticeTypeAll              NoticeType = 65535 // All
+)
+
+// String is the name of a value, or its number if it has none.
+func (x NoticeType) String() string {
+	switch x {
+	case NoticeTypeFatal:
+		return "Fatal"
+	case NoticeTypeUrgent:
+		return "Urgent"
+	case NoticeTypeSecurity:
+		return "Security"
+	case NoticeTypeSubnetManagement:
+		return "SubnetManagement"
+	case NoticeTypeInformational:
+		return "Informational"
+	case NoticeTypeEmpty:
+		return "Empty"
+	case NoticeTypeAll:
+		return "All"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// ProducerType says what issued a notice.
+// (IBA 13.4.8.2)
+type ProducerType uint32
+
+// Values of [ProducerType].
+const (
+	ProducerTypeCA           ProducerType = 1        // Channel Adapter
+	ProducerTypeSwitch       ProducerType = 2        // Switch
+	ProducerTypeRouter       ProducerType = 3        // Router
+	ProducerTypeClassManager ProducerType = 4        // Class Manager
+	ProducerTypeAll          ProducerType = 16777215 // All
+)
+
+// String is the name of a value, or its number if it has none.
+func (x ProducerType) String() string {
+	switch x {
+	case ProducerTypeCA:
+		return "Channel Adapter"
+	case ProducerTypeSwitch:
+		return "Switch"
+	case ProducerTypeRouter:
+		return "Router"
+	case ProducerTypeClassManager:
+		return "Class Manager"
+	case ProducerTypeAll:
+		return "All"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// TrapNumber is the number of a generic trap of subnet management and subnet
+// administration.
+// (IBA 14.2.5.1)
+type TrapNumber uint16
+
+// Values of [TrapNumber].
+const (
+	TrapGIDInService          TrapNumber = 64    // GIDInService
+	TrapGIDOutOfService       TrapNumber = 65    // GIDOutOfService
+	TrapMGIDCreated           TrapNumber = 66    // MGIDCreated
+	TrapMGIDDeleted           TrapNumber = 67    // MGIDDeleted
+	TrapUnPath                TrapNumber = 68    // UnPath
+	TrapRePath                TrapNumber = 69    // RePath
+	TrapLinkStateChange       TrapNumber = 128   // LinkStateChange
+	TrapLocalLinkIntegrity    TrapNumber = 129   // LocalLinkIntegrity
+	TrapBufferOverrun         TrapNumber = 130   // BufferOverrun
+	TrapFlowControlWatchdog   TrapNumber = 131   // FlowControlWatchdog
+	TrapLocalChanges          TrapNumber = 144   // LocalChanges
+	TrapSystemImageGUIDChange TrapNumber = 145   // SystemImageGUIDChange
+	TrapBadMKey               TrapNumber = 256   // BadM_Key
+	TrapBadPKey               TrapNumber = 257   // BadP_Key
+	TrapBadQKey               TrapNumber = 258   // BadQ_Key
+	TrapBadSwitchPKey         TrapNumber = 259   // BadSwitchP_Key
+	TrapAll                   TrapNumber = 65535 // All
+)
+
+// String is the name of a value, or its number if it has none.
+func (x TrapNumber) String() string {
+	switch x {
+	case TrapGIDInService:
+		return "GIDInService"
+	case TrapGIDOutOfService:
+		return "GIDOutOfService"
+	case TrapMGIDCreated:
+		return "MGIDCreated"
+	case TrapMGIDDeleted:
+		return "MGIDDeleted"
+	case TrapUnPath:
+		return "UnPath"
+	case TrapRePath:
+		return "RePath"
+	case TrapLinkStateChange:
+		return "LinkStateChange"
+	case TrapLocalLinkIntegrity:
+		return "LocalLinkIntegrity"
+	case TrapBufferOverrun:
+		return "BufferOverrun"
+	case TrapFlowControlWatchdog:
+		return "FlowControlWatchdog"
+	case TrapLocalChanges:
+		return "LocalChanges"
+	case TrapSystemImageGUIDChange:
+		return "SystemImageGUIDChange"
+	case TrapBadMKey:
+		return "BadM_Key"
+	case TrapBadPKey:
+		return "BadP_Key"
+	case TrapBadQKey:
+		return "BadQ_Key"
+	case TrapBadSwitchPKey:
+		return "BadSwitchP_Key"
+	case TrapAll:
+		return "All"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// JoinState says how a port belongs to a multicast group.
+// (IBA 15.2.5.17)
+type JoinState uint8
+
+// Values of [JoinState].
+const (
+	JoinFullMember         JoinState = 0x01 // FullMember
+	JoinNonMember          JoinState = 0x02 // NonMember
+	JoinSendOnlyNonMember  JoinState = 0x04 // SendOnlyNonMember
+	JoinSendOnlyFullMember JoinState = 0x08 // SendOnlyFullMember
+)
+
+var bitsOfJoinState = [...]string{"FullMember", "NonMember", "SendOnlyNonMember", "SendOnlyFullMember"}
+
+// String names the bits that are set; bits without a name are one number.
+func (x JoinState) String() string { return bitNames(uint64(x), bitsOfJoinState[:], "|") }
+
+// MulticastScope says how far a multicast group reaches.
+// (IBA 4.1.1)
+type MulticastScope uint8
+
+// Values of [MulticastScope].
+const (
+	ScopeLinkLocal         MulticastScope = 0x02 // LinkLocal
+	ScopeSiteLocal         MulticastScope = 0x05 // SiteLocal
+	ScopeOrganizationLocal MulticastScope = 0x08 // OrganizationLocal
+	ScopeGlobal            MulticastScope = 0x0e // Global
+)
+
+// String is the name of a value, or its number if it has none.
+func (x MulticastScope) String() string {
+	switch x {
+	case ScopeLinkLocal:
+		return "LinkLocal"
+	case ScopeSiteLocal:
+		return "SiteLocal"
+	case ScopeOrganizationLocal:
+		return "OrganizationLocal"
+	case ScopeGlobal:
+		return "Global"
+	}
+	return "0x" + strconv.FormatUint(uint64(x), 16)
+}
+
+// FECMode is a kind of forward error correction.
+// (IBA 14.2.5.19)
+type FECMode uint16
+
+// Values of [FECMode].
+const (
+	FECNone         FECMode = 0 // none
+	FECFireCode     FECMode = 1 // FireCode
+	FECRS           FECMode = 2 // RS
+	FECLowLatencyRS FECMode = 3 // LowLatencyRS
+)
+
+// String is the name of a value, or its number if it has none.
+func (x FECMode) String() string {
+	switch x {
+	case FECNone:
+		return "none"
+	case FECFireCode:
+		return "FireCode"
+	case FECRS:
+		return "RS"
+	case FECLowLatencyRS:
+		return "LowLatencyRS"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// PortExtCapMask says which parts of PortInfoExtended count.
+// (IBA 14.2.5.19)
+type PortExtCapMask uint32
+
+// Values of [PortExtCapMask].
+const (
+	ExtCapIsFECModeSupported PortExtCapMask = 0x00000001 // IsFECModeSupported
+)
+
+var bitsOfPortExtCapMask = [...]string{"IsFECModeSupported"}
+
+// String names the bits that are set; bits without a name are one number.
+func (x PortExtCapMask) String() string { return bitNames(uint64(x), bitsOfPortExtCapMask[:], "|") }
+
+// LinkSpeedMlnx is a set of Mellanox's own link speeds.
+// (IBA none: OpenSM ib_types.h, FDR10)
+type LinkSpeedMlnx uint8
+
+// Values of [LinkSpeedMlnx].
+const (
+	LinkSpeedMlnxFDR10 LinkSpeedMlnx = 0x01 // FDR10
+)
+
+var bitsOfLinkSpeedMlnx = [...]string{"FDR10"}
+
+// String names the bits that are set; bits without a name are one number.
+func (x LinkSpeedMlnx) String() string { return bitNames(uint64(x), bitsOfLinkSpeedMlnx[:], " or ") }
+
+// SACapMask says what a subnet administrator can do, in the CapabilityMask of its
+// ClassPortInfo.
+// (IBA 13.4.8.1, 15.2.5.1)
+type SACapMask uint16
+
+// Values of [SACapMask].
+const (
+	SACapIsTrapSupported                           SACapMask = 0x0001 // IsTrapSupported
+	SACapIsGetSetNoticeSupported                   SACapMask = 0x0002 // IsGetSetNoticeSupported
+	SACapIsSubnetOptionalRecordsSupported          SACapMask = 0x0100 // IsSubnetOptionalRecordsSupported
+	SACapIsUDMulticastSupported                    SACapMask = 0x0200 // IsUDMulticastSupported
+	SACapIsMultipathSupported                      SACapMask = 0x0400 // IsMultipathSupported
+	SACapIsReinitSupported                         SACapMask = 0x0800 // IsReinitSupported
+	SACapIsGIDScopedMultipathSupported             SACapMask = 0x1000 // IsGIDScopedMultipathSupported
+	SACapIsPortInfoCapMaskMatchSupported           SACapMask = 0x2000 // IsPortInfoCapMaskMatchSupported
+	SACapIsLinkSpeedWidthPairsTableRecordSupported SACapMask = 0x4000 // IsLinkSpeedWidthPairsTableRecordSupported
+	SACapIsPAServicesSupported                     SACapMask = 0x8000 // IsPAServicesSupported
+)
+
+var bitsOfSACapMask = [...]string{"IsTrapSupported", "IsGetSetNoticeSupported", "", "", "", "", "", "", "IsSubnetOptionalRecordsSupported", "IsUDMulticastSupported", "IsMultipathSupported", "IsReinitSupported", "IsGIDScopedMultipathSupported", "IsPortInfoCapMaskMatchSupported", "IsLinkSpeedWidthPairsTableRecordSupported", "IsPAServicesSupported"}
+
+// String names the bits that are set; bits without a name are one number.
+func (x SACapMask) String() string { return bitNames(uint64(x), bitsOfSACapMask[:], "|") }
+
+// SACapMask2 says what a subnet administrator can do, in the CapabilityMask2 of its
+// ClassPortInfo.
+// (IBA 15.2.5.1)
+type SACapMask2 uint32
+
+// Values of [SACapMask2].
+const (
+	SACap2IsUnpathRepathSupported              SACapMask2 = 0x00000001 // IsUnpathRepathSupported
+	SACap2IsQoSSupported                       SACapMask2 = 0x00000002 // IsQoSSupported
+	SACap2IsReversePathPKeyMembershipSupported SACapMask2 = 0x00000004 // IsReversePathPKeyMembershipSupported
+	SACap2IsMulticastFDBTopSupported           SACapMask2 = 0x00000008 // IsMulticastFDBTopSupported
+	SACap2IsHierarchyInfoSupported             SACapMask2 = 0x00000010 // IsHierarchyInfoSupported
+	SACap2IsAdditionalGUIDsSupported           SACapMask2 = 0x00000020 // IsAdditionalGUIDsSupported
+	SACap2IsFullPortInfoRecordSupported        SACapMask2 = 0x00000040 // IsFullPortInfoRecordSupported
+	SACap2IsExtendedSpeedsSupported            SACapMask2 = 0x00000080 // IsExtendedSpeedsSupported
+	SACap2IsMulticastServiceRecordSupported    SACapMask2 = 0x00000100 // IsMulticastServiceRecordSupported
+	SACap2IsCableInfoRecordSupported           SACapMask2 = 0x00000200 // IsCableInfoRecordSupported
+	SACap2IsPortInfoCapMask2MatchSupported     SACapMask2 = 0x00000400 // IsPortInfoCapMask2MatchSupported
+	SACap2IsPortInfoExtendedRecordSupported    SACapMask2 = 0x00000800 // IsPortInfoExtendedRecordSupported
+)
+
+var bitsOfSACapMask2 = [...]string{"IsUnpathRepathSupported", "IsQoSSupported", "IsReversePathPKeyMembershipSupported", "IsMulticastFDBTopSupported", "IsHierarchyInfoSupported", "IsAdditionalGUIDsSupported", "IsFullPortInfoRecordSupported", "IsExtendedSpeedsSupported", "IsMulticastServiceRecordSupported", "IsCableInfoRecordSupported", "IsPortInfoCapMask2MatchSupported", "IsPortInfoExtendedRecordSupported"}
+
+// String names the bits that are set; bits without a name are one number.
+func (x SACapMask2) String() string { return bitNames(uint64(x), bitsOfSACapMask2[:], "|") }
+
 // Attribute ids. A number means different things in different classes.
 const (
-	AttrNodeDescription       AttributeID = 0x0010 // IBA 14.2.5.2
-	AttrNodeInfo              AttributeID = 0x0011 // IBA 14.2.5.3
-	AttrSwitchInfo            AttributeID = 0x0012 // IBA 14.2.5.4
-	AttrGUIDInfo              AttributeID = 0x0014 // IBA 14.2.5.5
-	AttrPortInfo              AttributeID = 0x0015 // IBA 14.2.5.6
-	AttrPKeyTable             AttributeID = 0x0016 // IBA 14.2.5.7
-	AttrLinearForwardingTable AttributeID = 0x0019 // IBA 14.2.5.10
-	AttrSMInfo                AttributeID = 0x0020 // IBA 14.2.5.13
-	AttrClassPortInfo         AttributeID = 0x0001 // IBA 13.4.8.1
-	AttrNodeRecord            AttributeID = 0x0011 // IBA 15.2.5.2
-	AttrPathRecord            AttributeID = 0x0035 // IBA 15.2.5.16
+	AttrNotice                         AttributeID = 0x0002 // IBA 13.4.8.2
+	AttrNodeDescription                AttributeID = 0x0010 // IBA 14.2.5.2
+	AttrNodeInfo                       AttributeID = 0x0011 // IBA 14.2.5.3
+	AttrSwitchInfo                     AttributeID = 0x0012 // IBA 14.2.5.4
+	AttrGUIDInfo                       AttributeID = 0x0014 // IBA 14.2.5.5
+	AttrPortInfo                       AttributeID = 0x0015 // IBA 14.2.5.6
+	AttrPKeyTable                      AttributeID = 0x0016 // IBA 14.2.5.7
+	AttrSLtoVLMappingTable             AttributeID = 0x0017 // IBA 14.2.5.8
+	AttrVLArbitrationTable             AttributeID = 0x0018 // IBA 14.2.5.9
+	AttrLinearForwardingTable          AttributeID = 0x0019 // IBA 14.2.5.10
+	AttrRandomForwardingTable          AttributeID = 0x001a // IBA 14.2.5.11
+	AttrMulticastForwardingTable       AttributeID = 0x001b // IBA 14.2.5.12
+	AttrSMInfo                         AttributeID = 0x0020 // IBA 14.2.5.13
+	AttrVendorDiag                     AttributeID = 0x0030 // IBA 14.2.5.14
+	AttrLedInfo                        AttributeID = 0x0031 // IBA 14.2.5.15
+	AttrPortInfoExtended               AttributeID = 0x0033 // IBA 14.2.5.19
+	AttrMlnxExtPortInfo                AttributeID = 0xff90 // IBA none: OpenSM ib_types.h, ib_mlnx_ext_port_info_t
+	AttrClassPortInfo                  AttributeID = 0x0001 // IBA 13.4.8.1
+	AttrInformInfo                     AttributeID = 0x0003 // IBA 13.4.8.3
+	AttrNodeRecord                     AttributeID = 0x0011 // IBA 15.2.5.2
+	AttrPortInfoRecord                 AttributeID = 0x0012 // IBA 15.2.5.3
+	AttrSLtoVLMappingTableRecord       AttributeID = 0x0013 // IBA 15.2.5.4
+	AttrSwitchInfoRecord               AttributeID = 0x0014 // IBA 15.2.5.5
+	AttrLinearForwardingTableRecord    AttributeID = 0x0015 // IBA 15.2.5.6
+	AttrRandomForwardingTableRecord    AttributeID = 0x0016 // IBA 15.2.5.7
+	AttrMulticastForwardingTableRecord AttributeID = 0x0017 // IBA 15.2.5.8
+	AttrSMInfoRecord                   AttributeID = 0x0018 // IBA 15.2.5.10
+	AttrLinkRecord                     AttributeID = 0x0020 // IBA 15.2.5.13
+	AttrGUIDInfoRecord                 AttributeID = 0x0030 // IBA 15.2.5.18
+	AttrServiceRecord                  AttributeID = 0x0031 // IBA 15.2.5.14
+	AttrPKeyTableRecord                AttributeID = 0x0033 // IBA 15.2.5.11
+	AttrPathRecord                     AttributeID = 0x0035 // IBA 15.2.5.16
+	AttrVLArbitrationTableRecord       AttributeID = 0x0036 // IBA 15.2.5.9
+	AttrMCMemberRecord                 AttributeID = 0x0038 // IBA 15.2.5.17
+	AttrServiceAssociationRecord       AttributeID = 0x003b // IBA 15.2.5.15
+	AttrInformInfoRecord               AttributeID = 0x00f3 // IBA 15.2.5.12
 )

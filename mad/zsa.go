@@ -152,3 +152,307 @@ func (p *PathRecord) AppendBinary(b []byte) ([]byte, error) {
 
 // Layout is the description of PathRecord in the field table.
 func (*PathRecord) Layout() *layout.Struct { return layout.PathRecord }
+
+// LinkRecordSize is the length of LinkRecord on the wire in bytes.
+const LinkRecordSize = 6
+
+// LinkRecord is a link from one port to another; each link has two.
+// (IBA 15.2.5.13)
+type LinkRecord struct {
+	FromLID  LID
+	FromPort uint8
+	ToPort   uint8
+	ToLID    LID
+}
+
+// DecodeFrom sets every field from b.
+func (p *LinkRecord) DecodeFrom(b *[LinkRecordSize]byte) {
+	p.FromLID = LID(binary.BigEndian.Uint16(b[0:]))
+	p.FromPort = b[2]
+	p.ToPort = b[3]
+	p.ToLID = LID(binary.BigEndian.Uint16(b[4:]))
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *LinkRecord) EncodeTo(b *[LinkRecordSize]byte) {
+	binary.BigEndian.PutUint16(b[0:], uint16(p.FromLID))
+	b[2] = p.FromPort
+	b[3] = p.ToPort
+	binary.BigEndian.PutUint16(b[4:], uint16(p.ToLID))
+}
+
+// UnmarshalBinary decodes b, which is exactly [LinkRecordSize] bytes long. The error is
+// a [*LengthError].
+func (p *LinkRecord) UnmarshalBinary(b []byte) error {
+	if len(b) != LinkRecordSize {
+		return &LengthError{Struct: "LinkRecord", Got: len(b), Want: LinkRecordSize}
+	}
+	p.DecodeFrom((*[LinkRecordSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [LinkRecordSize] bytes to b. The error is always nil.
+func (p *LinkRecord) AppendBinary(b []byte) ([]byte, error) {
+	var w [LinkRecordSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of LinkRecord in the field table.
+func (*LinkRecord) Layout() *layout.Struct { return layout.LinkRecord }
+
+// ServiceRecordSize is the length of ServiceRecord on the wire in bytes.
+const ServiceRecordSize = 176
+
+// ServiceRecord is a service that a port offers under a name and an id.
+// (IBA 15.2.5.14)
+type ServiceRecord struct {
+	ServiceID     uint64
+	ServiceGID    GID  // of the port that offers it
+	ServicePKey   PKey // ServiceP_Key
+	resv1         uint16
+	ServiceLease  uint32 // seconds it stays registered; 0xffffffff is for ever
+	ServiceKey    [16]byte
+	ServiceName   [64]byte
+	ServiceData8  [16]uint8
+	ServiceData16 [8]uint16
+	ServiceData32 [4]uint32
+	ServiceData64 [2]uint64
+}
+
+// DecodeFrom sets every field from b.
+func (p *ServiceRecord) DecodeFrom(b *[ServiceRecordSize]byte) {
+	p.ServiceID = binary.BigEndian.Uint64(b[0:])
+	copy(p.ServiceGID[:], b[8:24])
+	p.ServicePKey = PKey(binary.BigEndian.Uint16(b[24:]))
+	p.resv1 = binary.BigEndian.Uint16(b[26:])
+	p.ServiceLease = binary.BigEndian.Uint32(b[28:])
+	copy(p.ServiceKey[:], b[32:48])
+	copy(p.ServiceName[:], b[48:112])
+	copy(p.ServiceData8[:], b[112:128])
+	for i := range p.ServiceData16 {
+		p.ServiceData16[i] = binary.BigEndian.Uint16(b[128+2*i:])
+	}
+	for i := range p.ServiceData32 {
+		p.ServiceData32[i] = binary.BigEndian.Uint32(b[144+4*i:])
+	}
+	for i := range p.ServiceData64 {
+		p.ServiceData64[i] = binary.BigEndian.Uint64(b[160+8*i:])
+	}
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *ServiceRecord) EncodeTo(b *[ServiceRecordSize]byte) {
+	binary.BigEndian.PutUint64(b[0:], p.ServiceID)
+	copy(b[8:24], p.ServiceGID[:])
+	binary.BigEndian.PutUint16(b[24:], uint16(p.ServicePKey))
+	binary.BigEndian.PutUint16(b[26:], p.resv1)
+	binary.BigEndian.PutUint32(b[28:], p.ServiceLease)
+	copy(b[32:48], p.ServiceKey[:])
+	copy(b[48:112], p.ServiceName[:])
+	copy(b[112:128], p.ServiceData8[:])
+	for i := range p.ServiceData16 {
+		binary.BigEndian.PutUint16(b[128+2*i:], p.ServiceData16[i])
+	}
+	for i := range p.ServiceData32 {
+		binary.BigEndian.PutUint32(b[144+4*i:], p.ServiceData32[i])
+	}
+	for i := range p.ServiceData64 {
+		binary.BigEndian.PutUint64(b[160+8*i:], p.ServiceData64[i])
+	}
+}
+
+// UnmarshalBinary decodes b, which is exactly [ServiceRecordSize] bytes long. The error is
+// a [*LengthError].
+func (p *ServiceRecord) UnmarshalBinary(b []byte) error {
+	if len(b) != ServiceRecordSize {
+		return &LengthError{Struct: "ServiceRecord", Got: len(b), Want: ServiceRecordSize}
+	}
+	p.DecodeFrom((*[ServiceRecordSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [ServiceRecordSize] bytes to b. The error is always nil.
+func (p *ServiceRecord) AppendBinary(b []byte) ([]byte, error) {
+	var w [ServiceRecordSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of ServiceRecord in the field table.
+func (*ServiceRecord) Layout() *layout.Struct { return layout.ServiceRecord }
+
+// ServiceAssociationRecordSize is the length of ServiceAssociationRecord on the wire in bytes.
+const ServiceAssociationRecordSize = 80
+
+// ServiceAssociationRecord joins the name of a service and its key.
+// (IBA 15.2.5.15)
+type ServiceAssociationRecord struct {
+	ServiceKey  [16]byte
+	ServiceName [64]byte
+}
+
+// DecodeFrom sets every field from b.
+func (p *ServiceAssociationRecord) DecodeFrom(b *[ServiceAssociationRecordSize]byte) {
+	copy(p.ServiceKey[:], b[0:16])
+	copy(p.ServiceName[:], b[16:80])
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *ServiceAssociationRecord) EncodeTo(b *[ServiceAssociationRecordSize]byte) {
+	copy(b[0:16], p.ServiceKey[:])
+	copy(b[16:80], p.ServiceName[:])
+}
+
+// UnmarshalBinary decodes b, which is exactly [ServiceAssociationRecordSize] bytes long. The error is
+// a [*LengthError].
+func (p *ServiceAssociationRecord) UnmarshalBinary(b []byte) error {
+	if len(b) != ServiceAssociationRecordSize {
+		return &LengthError{Struct: "ServiceAssociationRecord", Got: len(b), Want: ServiceAssociationRecordSize}
+	}
+	p.DecodeFrom((*[ServiceAssociationRecordSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [ServiceAssociationRecordSize] bytes to b. The error is always nil.
+func (p *ServiceAssociationRecord) AppendBinary(b []byte) ([]byte, error) {
+	var w [ServiceAssociationRecordSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of ServiceAssociationRecord in the field table.
+func (*ServiceAssociationRecord) Layout() *layout.Struct { return layout.ServiceAssociationRecord }
+
+// MCMemberRecordSize is the length of MCMemberRecord on the wire in bytes.
+const MCMemberRecordSize = 52
+
+// MCMemberRecord is a member of a multicast group, and what the group has in common.
+// (IBA 15.2.5.17)
+type MCMemberRecord struct {
+	MGID                   GID    // of the group
+	PortGID                GID    // of the member
+	QKey                   uint32 // Q_Key
+	MLID                   LID
+	MTUSelector            Selector // 2 bits
+	MTU                    MTU      // 6 bits
+	TClass                 uint8
+	PKey                   PKey     // P_Key
+	RateSelector           Selector // 2 bits
+	Rate                   Rate     // 6 bits
+	PacketLifeTimeSelector Selector // 2 bits
+	PacketLifeTime         uint8    // 6 bits; 4.096 us * 2^n
+	SL                     uint8    // 4 bits
+	FlowLabel              uint32   // 20 bits
+	HopLimit               uint8
+	Scope                  MulticastScope // 4 bits
+	JoinState              JoinState      // 4 bits
+	ProxyJoin              bool           // another port joined for the member
+	resv1                  uint32
+}
+
+// DecodeFrom sets every field from b.
+func (p *MCMemberRecord) DecodeFrom(b *[MCMemberRecordSize]byte) {
+	copy(p.MGID[:], b[0:16])
+	copy(p.PortGID[:], b[16:32])
+	p.QKey = binary.BigEndian.Uint32(b[32:])
+	p.MLID = LID(binary.BigEndian.Uint16(b[36:]))
+	p.MTUSelector = Selector(b[38] >> 6)
+	p.MTU = MTU(b[38] & 0x3f)
+	p.TClass = b[39]
+	p.PKey = PKey(binary.BigEndian.Uint16(b[40:]))
+	p.RateSelector = Selector(b[42] >> 6)
+	p.Rate = Rate(b[42] & 0x3f)
+	p.PacketLifeTimeSelector = Selector(b[43] >> 6)
+	p.PacketLifeTime = b[43] & 0x3f
+	p.SL = b[44] >> 4
+	p.FlowLabel = binary.BigEndian.Uint32(b[44:]) >> 8 & 0xfffff
+	p.HopLimit = b[47]
+	p.Scope = MulticastScope(b[48] >> 4)
+	p.JoinState = JoinState(b[48] & 0xf)
+	p.ProxyJoin = b[49]&0x80 != 0
+	p.resv1 = binary.BigEndian.Uint32(b[48:]) & 0x7fffff
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *MCMemberRecord) EncodeTo(b *[MCMemberRecordSize]byte) {
+	copy(b[0:16], p.MGID[:])
+	copy(b[16:32], p.PortGID[:])
+	binary.BigEndian.PutUint32(b[32:], p.QKey)
+	binary.BigEndian.PutUint16(b[36:], uint16(p.MLID))
+	b[38] = uint8(p.MTUSelector)<<6 | uint8(p.MTU)&0x3f
+	b[39] = p.TClass
+	binary.BigEndian.PutUint16(b[40:], uint16(p.PKey))
+	b[42] = uint8(p.RateSelector)<<6 | uint8(p.Rate)&0x3f
+	b[43] = uint8(p.PacketLifeTimeSelector)<<6 | p.PacketLifeTime&0x3f
+	binary.BigEndian.PutUint32(b[44:], uint32(p.SL)<<28|p.FlowLabel&0xfffff<<8|uint32(p.HopLimit))
+	binary.BigEndian.PutUint32(b[48:], uint32(p.Scope)<<28|uint32(p.JoinState)&0xf<<24|bit[uint32](p.ProxyJoin)<<23|p.resv1&0x7fffff)
+}
+
+// UnmarshalBinary decodes b, which is exactly [MCMemberRecordSize] bytes long. The error is
+// a [*LengthError].
+func (p *MCMemberRecord) UnmarshalBinary(b []byte) error {
+	if len(b) != MCMemberRecordSize {
+		return &LengthError{Struct: "MCMemberRecord", Got: len(b), Want: MCMemberRecordSize}
+	}
+	p.DecodeFrom((*[MCMemberRecordSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [MCMemberRecordSize] bytes to b. The error is always nil.
+func (p *MCMemberRecord) AppendBinary(b []byte) ([]byte, error) {
+	var w [MCMemberRecordSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of MCMemberRecord in the field table.
+func (*MCMemberRecord) Layout() *layout.Struct { return layout.MCMemberRecord }
+
+// InformInfoRecordSize is the length of InformInfoRecord on the wire in bytes.
+const InformInfoRecordSize = 60
+
+// InformInfoRecord is a subscription that the SA holds.
+// (IBA 15.2.5.12)
+type InformInfoRecord struct {
+	SubscriberGID GID
+	Enum          uint16 // number of the subscription among those of its subscriber
+	resv1         [6]byte
+	InformInfo    InformInfo
+}
+
+// DecodeFrom sets every field from b.
+func (p *InformInfoRecord) DecodeFrom(b *[InformInfoRecordSize]byte) {
+	copy(p.SubscriberGID[:], b[0:16])
+	p.Enum = binary.BigEndian.Uint16(b[16:])
+	copy(p.resv1[:], b[18:24])
+	p.InformInfo.DecodeFrom((*[InformInfoSize]byte)(b[24:]))
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *InformInfoRecord) EncodeTo(b *[InformInfoRecordSize]byte) {
+	copy(b[0:16], p.SubscriberGID[:])
+	binary.BigEndian.PutUint16(b[16:], p.Enum)
+	copy(b[18:24], p.resv1[:])
+	p.InformInfo.EncodeTo((*[InformInfoSize]byte)(b[24:]))
+}
+
+// UnmarshalBinary decodes b, which is exactly [InformInfoRecordSize] bytes long. The error is
+// a [*LengthError].
+func (p *InformInfoRecord) UnmarshalBinary(b []byte) error {
+	if len(b) != InformInfoRecordSize {
+		return &LengthError{Struct: "InformInfoRecord", Got: len(b), Want: InformInfoRecordSize}
+	}
+	p.DecodeFrom((*[InformInfoRecordSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [InformInfoRecordSize] bytes to b. The error is always nil.
+func (p *InformInfoRecord) AppendBinary(b []byte) ([]byte, error) {
+	var w [InformInfoRecordSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of InformInfoRecord in the field table.
+func (*InformInfoRecord) Layout() *layout.Struct { return layout.InformInfoRecord }

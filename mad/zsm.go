@@ -434,88 +434,6 @@ func (p *PortInfo) AppendBinary(b []byte) ([]byte, error) {
 // Layout is the description of PortInfo in the field table.
 func (*PortInfo) Layout() *layout.Struct { return layout.PortInfo }
 
-// PKeyTableSize is the length of PKeyTable on the wire in bytes.
-const PKeyTableSize = 64
-
-// PKeyTable is one block of 32 of a port's partition keys.
-// (IBA 14.2.5.7)
-type PKeyTable struct {
-	PKey [32]PKey // P_Key
-}
-
-// DecodeFrom sets every field from b.
-func (p *PKeyTable) DecodeFrom(b *[PKeyTableSize]byte) {
-	for i := range p.PKey {
-		p.PKey[i] = PKey(binary.BigEndian.Uint16(b[0+2*i:]))
-	}
-}
-
-// EncodeTo writes every field to b; of a number too wide for its field the low bits.
-func (p *PKeyTable) EncodeTo(b *[PKeyTableSize]byte) {
-	for i := range p.PKey {
-		binary.BigEndian.PutUint16(b[0+2*i:], uint16(p.PKey[i]))
-	}
-}
-
-// UnmarshalBinary decodes b, which is exactly [PKeyTableSize] bytes long. The error is
-// a [*LengthError].
-func (p *PKeyTable) UnmarshalBinary(b []byte) error {
-	if len(b) != PKeyTableSize {
-		return &LengthError{Struct: "P_KeyTable", Got: len(b), Want: PKeyTableSize}
-	}
-	p.DecodeFrom((*[PKeyTableSize]byte)(b))
-	return nil
-}
-
-// AppendBinary appends [PKeyTableSize] bytes to b. The error is always nil.
-func (p *PKeyTable) AppendBinary(b []byte) ([]byte, error) {
-	var w [PKeyTableSize]byte
-	p.EncodeTo(&w)
-	return append(b, w[:]...), nil
-}
-
-// Layout is the description of PKeyTable in the field table.
-func (*PKeyTable) Layout() *layout.Struct { return layout.PKeyTable }
-
-// LinearForwardingTableSize is the length of LinearForwardingTable on the wire in bytes.
-const LinearForwardingTableSize = 64
-
-// LinearForwardingTable is one block of a switch's forwarding table: the ports to leave by of 64 LIDs.
-// (IBA 14.2.5.10)
-type LinearForwardingTable struct {
-	Port [64]uint8 // 255 drops
-}
-
-// DecodeFrom sets every field from b.
-func (p *LinearForwardingTable) DecodeFrom(b *[LinearForwardingTableSize]byte) {
-	copy(p.Port[:], b[0:64])
-}
-
-// EncodeTo writes every field to b; of a number too wide for its field the low bits.
-func (p *LinearForwardingTable) EncodeTo(b *[LinearForwardingTableSize]byte) {
-	copy(b[0:64], p.Port[:])
-}
-
-// UnmarshalBinary decodes b, which is exactly [LinearForwardingTableSize] bytes long. The error is
-// a [*LengthError].
-func (p *LinearForwardingTable) UnmarshalBinary(b []byte) error {
-	if len(b) != LinearForwardingTableSize {
-		return &LengthError{Struct: "LinearForwardingTable", Got: len(b), Want: LinearForwardingTableSize}
-	}
-	p.DecodeFrom((*[LinearForwardingTableSize]byte)(b))
-	return nil
-}
-
-// AppendBinary appends [LinearForwardingTableSize] bytes to b. The error is always nil.
-func (p *LinearForwardingTable) AppendBinary(b []byte) ([]byte, error) {
-	var w [LinearForwardingTableSize]byte
-	p.EncodeTo(&w)
-	return append(b, w[:]...), nil
-}
-
-// Layout is the description of LinearForwardingTable in the field table.
-func (*LinearForwardingTable) Layout() *layout.Struct { return layout.LinearForwardingTable }
-
 // SMInfoSize is the length of SMInfo on the wire in bytes.
 const SMInfoSize = 21
 
@@ -565,3 +483,220 @@ func (p *SMInfo) AppendBinary(b []byte) ([]byte, error) {
 
 // Layout is the description of SMInfo in the field table.
 func (*SMInfo) Layout() *layout.Struct { return layout.SMInfo }
+
+// VendorDiagSize is the length of VendorDiag on the wire in bytes.
+const VendorDiagSize = 64
+
+// VendorDiag is diagnostic data of a port, whose meaning its vendor knows.
+// (IBA 14.2.5.14)
+type VendorDiag struct {
+	NextIndex uint16 // attribute modifier of the next data; 0 if there is no more
+	DiagData  [62]byte
+}
+
+// DecodeFrom sets every field from b.
+func (p *VendorDiag) DecodeFrom(b *[VendorDiagSize]byte) {
+	p.NextIndex = binary.BigEndian.Uint16(b[0:])
+	copy(p.DiagData[:], b[2:64])
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *VendorDiag) EncodeTo(b *[VendorDiagSize]byte) {
+	binary.BigEndian.PutUint16(b[0:], p.NextIndex)
+	copy(b[2:64], p.DiagData[:])
+}
+
+// UnmarshalBinary decodes b, which is exactly [VendorDiagSize] bytes long. The error is
+// a [*LengthError].
+func (p *VendorDiag) UnmarshalBinary(b []byte) error {
+	if len(b) != VendorDiagSize {
+		return &LengthError{Struct: "VendorDiag", Got: len(b), Want: VendorDiagSize}
+	}
+	p.DecodeFrom((*[VendorDiagSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [VendorDiagSize] bytes to b. The error is always nil.
+func (p *VendorDiag) AppendBinary(b []byte) ([]byte, error) {
+	var w [VendorDiagSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of VendorDiag in the field table.
+func (*VendorDiag) Layout() *layout.Struct { return layout.VendorDiag }
+
+// LedInfoSize is the length of LedInfo on the wire in bytes.
+const LedInfoSize = 4
+
+// LedInfo is the state of a port's LED.
+// (IBA 14.2.5.15)
+type LedInfo struct {
+	LedMask bool // it is on
+	resv1   uint32
+}
+
+// DecodeFrom sets every field from b.
+func (p *LedInfo) DecodeFrom(b *[LedInfoSize]byte) {
+	p.LedMask = b[0]&0x80 != 0
+	p.resv1 = binary.BigEndian.Uint32(b[0:]) & 0x7fffffff
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *LedInfo) EncodeTo(b *[LedInfoSize]byte) {
+	binary.BigEndian.PutUint32(b[0:], bit[uint32](p.LedMask)<<31|p.resv1&0x7fffffff)
+}
+
+// UnmarshalBinary decodes b, which is exactly [LedInfoSize] bytes long. The error is
+// a [*LengthError].
+func (p *LedInfo) UnmarshalBinary(b []byte) error {
+	if len(b) != LedInfoSize {
+		return &LengthError{Struct: "LedInfo", Got: len(b), Want: LedInfoSize}
+	}
+	p.DecodeFrom((*[LedInfoSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [LedInfoSize] bytes to b. The error is always nil.
+func (p *LedInfo) AppendBinary(b []byte) ([]byte, error) {
+	var w [LedInfoSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of LedInfo in the field table.
+func (*LedInfo) Layout() *layout.Struct { return layout.LedInfo }
+
+// PortInfoExtendedSize is the length of PortInfoExtended on the wire in bytes.
+const PortInfoExtendedSize = 64
+
+// PortInfoExtended is the forward error correction of a port. It counts if
+// Cap2IsPortInfoExtendedSupported is set.
+// (IBA 14.2.5.19)
+type PortInfoExtended struct {
+	CapabilityMask      PortExtCapMask
+	FECModeActive       FECMode
+	FDRFECModeSupported uint16
+	FDRFECModeEnabled   uint16
+	EDRFECModeSupported uint16
+	EDRFECModeEnabled   uint16
+	HDRFECModeSupported uint16
+	HDRFECModeEnabled   uint16
+	NDRFECModeSupported uint16
+	NDRFECModeEnabled   uint16
+	resv1               [42]byte
+}
+
+// DecodeFrom sets every field from b.
+func (p *PortInfoExtended) DecodeFrom(b *[PortInfoExtendedSize]byte) {
+	p.CapabilityMask = PortExtCapMask(binary.BigEndian.Uint32(b[0:]))
+	p.FECModeActive = FECMode(binary.BigEndian.Uint16(b[4:]))
+	p.FDRFECModeSupported = binary.BigEndian.Uint16(b[6:])
+	p.FDRFECModeEnabled = binary.BigEndian.Uint16(b[8:])
+	p.EDRFECModeSupported = binary.BigEndian.Uint16(b[10:])
+	p.EDRFECModeEnabled = binary.BigEndian.Uint16(b[12:])
+	p.HDRFECModeSupported = binary.BigEndian.Uint16(b[14:])
+	p.HDRFECModeEnabled = binary.BigEndian.Uint16(b[16:])
+	p.NDRFECModeSupported = binary.BigEndian.Uint16(b[18:])
+	p.NDRFECModeEnabled = binary.BigEndian.Uint16(b[20:])
+	copy(p.resv1[:], b[22:64])
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *PortInfoExtended) EncodeTo(b *[PortInfoExtendedSize]byte) {
+	binary.BigEndian.PutUint32(b[0:], uint32(p.CapabilityMask))
+	binary.BigEndian.PutUint16(b[4:], uint16(p.FECModeActive))
+	binary.BigEndian.PutUint16(b[6:], p.FDRFECModeSupported)
+	binary.BigEndian.PutUint16(b[8:], p.FDRFECModeEnabled)
+	binary.BigEndian.PutUint16(b[10:], p.EDRFECModeSupported)
+	binary.BigEndian.PutUint16(b[12:], p.EDRFECModeEnabled)
+	binary.BigEndian.PutUint16(b[14:], p.HDRFECModeSupported)
+	binary.BigEndian.PutUint16(b[16:], p.HDRFECModeEnabled)
+	binary.BigEndian.PutUint16(b[18:], p.NDRFECModeSupported)
+	binary.BigEndian.PutUint16(b[20:], p.NDRFECModeEnabled)
+	copy(b[22:64], p.resv1[:])
+}
+
+// UnmarshalBinary decodes b, which is exactly [PortInfoExtendedSize] bytes long. The error is
+// a [*LengthError].
+func (p *PortInfoExtended) UnmarshalBinary(b []byte) error {
+	if len(b) != PortInfoExtendedSize {
+		return &LengthError{Struct: "PortInfoExtended", Got: len(b), Want: PortInfoExtendedSize}
+	}
+	p.DecodeFrom((*[PortInfoExtendedSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [PortInfoExtendedSize] bytes to b. The error is always nil.
+func (p *PortInfoExtended) AppendBinary(b []byte) ([]byte, error) {
+	var w [PortInfoExtendedSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of PortInfoExtended in the field table.
+func (*PortInfoExtended) Layout() *layout.Struct { return layout.PortInfoExtended }
+
+// MlnxExtPortInfoSize is the length of MlnxExtPortInfo on the wire in bytes.
+const MlnxExtPortInfoSize = 64
+
+// MlnxExtPortInfo is Mellanox's addition to PortInfo: the speed FDR10, which the IBA
+// does not know.
+// (IBA none: OpenSM ib_types.h, ib_mlnx_ext_port_info_t)
+type MlnxExtPortInfo struct {
+	resv1              [3]byte
+	StateChangeEnable  uint8
+	resv2              [3]byte
+	LinkSpeedSupported LinkSpeedMlnx
+	resv3              [3]byte
+	LinkSpeedEnabled   LinkSpeedMlnx
+	resv4              [3]byte
+	LinkSpeedActive    LinkSpeedMlnx
+	resv5              [48]byte
+}
+
+// DecodeFrom sets every field from b.
+func (p *MlnxExtPortInfo) DecodeFrom(b *[MlnxExtPortInfoSize]byte) {
+	copy(p.resv1[:], b[0:3])
+	p.StateChangeEnable = b[3]
+	copy(p.resv2[:], b[4:7])
+	p.LinkSpeedSupported = LinkSpeedMlnx(b[7])
+	copy(p.resv3[:], b[8:11])
+	p.LinkSpeedEnabled = LinkSpeedMlnx(b[11])
+	copy(p.resv4[:], b[12:15])
+	p.LinkSpeedActive = LinkSpeedMlnx(b[15])
+	copy(p.resv5[:], b[16:64])
+}
+
+// EncodeTo writes every field to b; of a number too wide for its field the low bits.
+func (p *MlnxExtPortInfo) EncodeTo(b *[MlnxExtPortInfoSize]byte) {
+	copy(b[0:3], p.resv1[:])
+	b[3] = p.StateChangeEnable
+	copy(b[4:7], p.resv2[:])
+	b[7] = uint8(p.LinkSpeedSupported)
+	copy(b[8:11], p.resv3[:])
+	b[11] = uint8(p.LinkSpeedEnabled)
+	copy(b[12:15], p.resv4[:])
+	b[15] = uint8(p.LinkSpeedActive)
+	copy(b[16:64], p.resv5[:])
+}
+
+// UnmarshalBinary decodes b, which is exactly [MlnxExtPortInfoSize] bytes long. The error is
+// a [*LengthError].
+func (p *MlnxExtPortInfo) UnmarshalBinary(b []byte) error {
+	if len(b) != MlnxExtPortInfoSize {
+		return &LengthError{Struct: "MlnxExtPortInfo", Got: len(b), Want: MlnxExtPortInfoSize}
+	}
+	p.DecodeFrom((*[MlnxExtPortInfoSize]byte)(b))
+	return nil
+}
+
+// AppendBinary appends [MlnxExtPortInfoSize] bytes to b. The error is always nil.
+func (p *MlnxExtPortInfo) AppendBinary(b []byte) ([]byte, error) {
+	var w [MlnxExtPortInfoSize]byte
+	p.EncodeTo(&w)
+	return append(b, w[:]...), nil
+}
+
+// Layout is the description of MlnxExtPortInfo in the field table.
+func (*MlnxExtPortInfo) Layout() *layout.Struct { return layout.MlnxExtPortInfo }

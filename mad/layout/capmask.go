@@ -59,3 +59,41 @@ var PortCapMask2 = &Enum{
 		{Value: 1 << 12, Go: "IsLinkSpeedXDRSupported", Text: "IsLinkSpeedXDRSupported", Quiet: true},
 	},
 }
+
+// SACapMask is the capability mask in the ClassPortInfo of subnet administration.
+var SACapMask = &Enum{
+	Name: "SACapMask", Bits: 16, Prefix: "SACap", Sep: "|", IBA: "13.4.8.1, 15.2.5.1", Diag: "0x%04x",
+	Doc: "says what a subnet administrator can do, in the CapabilityMask of its\nClassPortInfo.",
+	Values: []Value{
+		{Value: 1 << 0, Go: "IsTrapSupported", Text: "IsTrapSupported"},
+		{Value: 1 << 1, Go: "IsGetSetNoticeSupported", Text: "IsGetSetNoticeSupported"},
+		{Value: 1 << 8, Go: "IsSubnetOptionalRecordsSupported", Text: "IsSubnetOptionalRecordsSupported"},
+		{Value: 1 << 9, Go: "IsUDMulticastSupported", Text: "IsUDMulticastSupported"},
+		{Value: 1 << 10, Go: "IsMultipathSupported", Text: "IsMultipathSupported"},
+		{Value: 1 << 11, Go: "IsReinitSupported", Text: "IsReinitSupported"},
+		{Value: 1 << 12, Go: "IsGIDScopedMultipathSupported", Text: "IsGIDScopedMultipathSupported"},
+		{Value: 1 << 13, Go: "IsPortInfoCapMaskMatchSupported", Text: "IsPortInfoCapMaskMatchSupported"},
+		{Value: 1 << 14, Go: "IsLinkSpeedWidthPairsTableRecordSupported", Text: "IsLinkSpeedWidthPairsTableRecordSupported"},
+		{Value: 1 << 15, Go: "IsPAServicesSupported", Text: "IsPAServicesSupported"},
+	},
+}
+
+// SACapMask2 is the second capability mask of subnet administration.
+var SACapMask2 = &Enum{
+	Name: "SACapMask2", Bits: 32, Prefix: "SACap2", Sep: "|", IBA: "15.2.5.1", Diag: "0x%08x",
+	Doc: "says what a subnet administrator can do, in the CapabilityMask2 of its\nClassPortInfo.",
+	Values: []Value{
+		{Value: 1 << 0, Go: "IsUnpathRepathSupported", Text: "IsUnpathRepathSupported"},
+		{Value: 1 << 1, Go: "IsQoSSupported", Text: "IsQoSSupported"},
+		{Value: 1 << 2, Go: "IsReversePathPKeyMembershipSupported", Text: "IsReversePathPKeyMembershipSupported"},
+		{Value: 1 << 3, Go: "IsMulticastFDBTopSupported", Text: "IsMulticastFDBTopSupported"},
+		{Value: 1 << 4, Go: "IsHierarchyInfoSupported", Text: "IsHierarchyInfoSupported"},
+		{Value: 1 << 5, Go: "IsAdditionalGUIDsSupported", Text: "IsAdditionalGUIDsSupported"},
+		{Value: 1 << 6, Go: "IsFullPortInfoRecordSupported", Text: "IsFullPortInfoRecordSupported"},
+		{Value: 1 << 7, Go: "IsExtendedSpeedsSupported", Text: "IsExtendedSpeedsSupported"},
+		{Value: 1 << 8, Go: "IsMulticastServiceRecordSupported", Text: "IsMulticastServiceRecordSupported"},
+		{Value: 1 << 9, Go: "IsCableInfoRecordSupported", Text: "IsCableInfoRecordSupported"},
+		{Value: 1 << 10, Go: "IsPortInfoCapMask2MatchSupported", Text: "IsPortInfoCapMask2MatchSupported"},
+		{Value: 1 << 11, Go: "IsPortInfoExtendedRecordSupported", Text: "IsPortInfoExtendedRecordSupported"},
+	},
+}

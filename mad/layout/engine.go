@@ -3,6 +3,7 @@ package layout
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -59,9 +60,10 @@ func (f *Field) Element(i int) Field {
 	e := *f
 	e.Off += i * f.Len
 	e.Count = 0
-	e.Name = fmt.Sprintf("%s[%d]", f.Name, i)
-	if f.Label != "" {
-		e.Label = fmt.Sprintf("%s%d", f.Label, i)
+	n := strconv.Itoa(i)
+	e.Name += "[" + n + "]"
+	if e.Label != "" {
+		e.Label += n
 	}
 	return e
 }

@@ -5,6 +5,8 @@ var Enums = []*Enum{
 	Class, Method, Status, AttributeID, NodeType, PortState, PortPhysState, LinkDownDefaultState,
 	LinkWidth, LinkSpeed, LinkSpeedExt, LinkSpeedExt2, Speed, MTU, Rate, VLs, PortCapMask, PortCapMask2,
 	SMState, Selector, RMPPType, RMPPFlags, RMPPStatus,
+	NoticeType, ProducerType, TrapNumber, JoinState, MulticastScope, FECMode, PortExtCapMask, LinkSpeedMlnx,
+	SACapMask, SACapMask2,
 }
 
 // Class holds the management classes.

@@ -20,7 +20,7 @@ func FindAttribute(class uint8, id uint16) *Attribute {
 }
 
 // LookUpAttribute gives the attribute of a class by its name: the IBA's with or
-// without underscores, or the diags' abbreviation, in any case; or by its
+// without underscores, or one of the diags', in any case; or by its
 // number, in decimal or hexadecimal after 0x. A *NameError lists what is near.
 func LookUpAttribute(class uint8, name string) (*Attribute, error) {
 	class = family(class)
@@ -34,7 +34,7 @@ func LookUpAttribute(class uint8, name string) (*Attribute, error) {
 		if a.Class != class {
 			continue
 		}
-		if sameName(a.Name, name) || a.Short != "" && sameName(a.Short, name) {
+		if a.isCalled(name) {
 			return a, nil
 		}
 		names = append(names, a.Name)
@@ -61,6 +61,11 @@ func family(class uint8) uint8 {
 	return class
 }
 
+func (a *Attribute) isCalled(name string) bool {
+	return sameName(a.Name, name) || a.Short != "" && sameName(a.Short, name) ||
+		slices.ContainsFunc(a.Alias, func(alias string) bool { return sameName(alias, name) })
+}
+
 // Allows tells whether the attribute has the method.
 func (a *Attribute) Allows(method uint8) bool { return slices.Contains(a.Methods, method) }
 
@@ -82,16 +87,65 @@ func (s *Struct) Find(name string) (Field, error) {
 		case len(found) == 1:
 			return element(s, found[0], index)
 		case len(found) > 1:
-			return Field{}, &NameError{What: "field", Name: name, In: s.Name, Why: "several fields have the name", Nearest: pathsOf(found)}
+			return Field{}, &NameError{What: "field", Name: name, In: s.Name, Why: "several fields have the name", Nearest: pathsOf(found[:min(len(found), 3)])}
 		}
 	}
-	if f, ok := s.findListed(base, all); ok {
+	if f, ok := s.findListed(base); ok {
 		return element(s, f, index)
 	}
 	if f, ok := findElement(base, all); ok && index < 0 {
 		return f, nil
 	}
 	return Field{}, &NameError{What: "field", Name: name, In: s.Name, Nearest: Nearest(base, pathsOf(all))}
+}
+
+// FindIn is Find for a structure whose bytes are known: a dot leads into a row
+// of bytes too, if they say what it holds (see [Struct.Variant]).
+func (s *Struct) FindIn(b []byte, name string) (Field, error) {
+	f, err := s.Find(name)
+	base, rest, dotted := strings.Cut(name, ".")
+	if err == nil || !dotted {
+		return f, err
+	}
+	row, rowErr := s.Find(base)
+	if rowErr != nil {
+		return f, err
+	}
+	of := s.Variant(&row, b)
+	if of == nil {
+		return f, err
+	}
+	if f, err = of.Find(rest); err != nil {
+		return f, err
+	}
+	f.Off += row.Off
+	f.Name = row.Name + "." + f.Name
+	return f, nil
+}
+
+// Variant is the structure that a row of bytes of s holds, by what the other
+// fields in b say; nil if it is none that is known.
+func (s *Struct) Variant(f *Field, b []byte) *Struct {
+	for _, v := range f.Variants {
+		if s.Holds(v.When, b) {
+			return v.Of
+		}
+	}
+	return nil
+}
+
+// Holds tells whether all conditions hold for the structure in b.
+func (s *Struct) Holds(when []Cond, b []byte) bool {
+	for _, c := range when {
+		f, err := s.Find(c.Field)
+		if err != nil {
+			return false
+		}
+		if v := f.Uint(b); v < c.Min || v > c.Max {
+			return false
+		}
+	}
+	return true
 }
 
 // Leaves are the fields of s and of what is embedded in it, without reserved
@@ -102,17 +156,28 @@ func (s *Struct) Leaves() []Field {
 		f := s.Fields[i]
 		switch {
 		case f.IsReserved():
-		case f.Kind == KindStruct:
-			for _, inner := range f.Of.Leaves() {
-				inner.Off += f.Off
-				inner.Name = f.Name + "." + inner.Name
-				out = append(out, inner)
-			}
-		default:
+		case f.Kind != KindStruct:
 			out = append(out, f)
+		case f.Count == 0:
+			out = append(out, f.inside()...)
+		default:
+			for j := range f.Count {
+				e := f.Element(j)
+				out = append(out, e.inside()...)
+			}
 		}
 	}
 	return out
+}
+
+// inside gives the leaves of an embedded structure.
+func (f *Field) inside() []Field {
+	leaves := f.Of.Leaves()
+	for i := range leaves {
+		leaves[i].Off += f.Off
+		leaves[i].Name = f.Name + "." + leaves[i].Name
+	}
+	return leaves
 }
 
 // MaskOf is the component mask bits of the field whose path Find gave; 0 if it
@@ -135,14 +200,14 @@ func matchLast(f *Field, name string) bool {
 func matchLabel(f *Field, name string) bool { return f.Label != "" && sameName(f.Label, name) }
 
 // findListed looks for a line of saquery's that shows one field.
-func (s *Struct) findListed(name string, all []Field) (Field, bool) {
+func (s *Struct) findListed(name string) (Field, bool) {
 	if s.SA == nil {
 		return Field{}, false
 	}
 	for _, l := range s.SA.Lines {
-		if l.Field != "" && sameName(l.Label, name) {
-			i := slices.IndexFunc(all, func(f Field) bool { return f.Name == l.Field })
-			return all[i], i >= 0
+		if l.Field != "" && l.Label != "" && sameName(l.Label, name) {
+			f, err := s.Find(l.Field)
+			return f, err == nil
 		}
 	}
 	return Field{}, false

@@ -29,6 +29,17 @@ func TestFind(t *testing.T) {
 		{ClassPortInfo, "RedirectPKey", "RedirectP_Key", 240, 16},
 		{PKeyTable, "P_Key[31]", "P_Key[31]", 31 * 16, 16},
 		{GUIDInfo, "guid7", "GUID[7]", 7 * 64, 64},
+		{SLtoVLMappingTable, "SLtoVL[3]", "SLtoVL[3]", 12, 4},
+		{VLArbitrationTable, "VLWeight[31].VL", "VLWeight[31].VL", 31*16 + 4, 4},
+		{RandomForwardingTable, "entry[2].port", "Entry[2].Port", 2*32 + 24, 8},
+		{PKeyTableRecord, "P_Key[1]", "P_KeyTable.P_Key[1]", 64 + 16, 16},
+		{GUIDInfoRecord, "GUID 1", "GUIDInfo.GUID[1]", 64 + 64, 64},
+		{ServiceRecord, "ServiceData8.1", "ServiceData8[0]", 896, 8},
+		{PortInfoRecord, "LID", "PortInfo.LID", 32 + 128, 16},
+		{PortInfoRecord, "EndPortLid", "EndportLID", 0, 16},
+		{PortInfoRecord, "LinkState", "PortInfo.PortState", 32 + 260, 4},
+		{InformInfoRecord, "trap_num", "InformInfo.TrapNumber", 192 + 208, 16},
+		{InformInfoRecord, "dev_id", "InformInfo.TrapNumber", 192 + 208, 16},
 	} {
 		f, err := c.of.Find(c.name)
 		if err != nil || f.Name != c.path || f.Off != c.off || f.Len != c.len {
@@ -55,6 +66,9 @@ func TestFindErrors(t *testing.T) {
 		{PKeyTable, "P_Key[", nil},
 		{PKeyTable, "P_Key[-1]", nil},
 		{PathRecord, "DLID[0]", nil},
+		{VLArbitrationTable, "VL", []string{"VLWeight[0].VL", "VLWeight[1].VL", "VLWeight[2].VL"}},
+		{VLArbitrationTable, "VLWeight[32].VL", []string{"VLWeight[2].VL"}},
+		{SLtoVLMappingTable, "SLtoVL[16]", nil},
 	} {
 		_, err := c.of.Find(c.name)
 		var bad *NameError
@@ -64,6 +78,50 @@ func TestFindErrors(t *testing.T) {
 		}
 		if len(bad.Nearest) < len(c.nearest) || !slices.Equal(bad.Nearest[:len(c.nearest)], c.nearest) || c.nearest == nil && bad.Nearest != nil {
 			t.Errorf("%s: nearest %q, want %q", c.name, bad.Nearest, c.nearest)
+		}
+	}
+}
+
+// A row of bytes is entered by what the other fields say it holds.
+func TestFindIn(t *testing.T) {
+	b := make([]byte, Notice.Size)
+	set := func(name string, v uint64) {
+		f, err := Notice.Find(name)
+		if err == nil {
+			err = f.SetUint(b, v)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("IsGeneric", 1)
+	for _, c := range []struct {
+		trap     uint64
+		name     string
+		path     string // "" if there is none
+		off, len int
+	}{
+		{144, "DataDetails.LIDADDR", "DataDetails.LIDADDR", 80 + 16, 16},
+		{144, "datadetails.nodedescriptionchange", "DataDetails.NodeDescriptionChange", 80 + 95, 1},
+		{256, "DataDetails.DRNoticeReturnPath[29]", "DataDetails.DRNoticeReturnPath[29]", 80 + 192 + 8*29, 8},
+		{128, "DataDetails.LIDADDR", "DataDetails.LIDADDR", 80, 16},
+		{128, "DataDetails.PORTNO", "", 0, 0},
+		{300, "DataDetails.LIDADDR", "", 0, 0},
+		{144, "IssuerLID.LIDADDR", "", 0, 0},
+		{144, "Details.LIDADDR", "", 0, 0},
+		{300, "TrapNumber", "TrapNumber", 32, 16},
+	} {
+		set("TrapNumber", c.trap)
+		f, err := Notice.FindIn(b, c.name)
+		if c.path == "" {
+			var bad *NameError
+			if !errors.As(err, &bad) {
+				t.Errorf("%s of trap %d: %q, error %v", c.name, c.trap, f.Name, err)
+			}
+			continue
+		}
+		if err != nil || f.Name != c.path || f.Off != c.off || f.Len != c.len {
+			t.Errorf("%s of trap %d: %q at %d, %d bits, %v", c.name, c.trap, f.Name, f.Off, f.Len, err)
 		}
 	}
 }
@@ -93,6 +151,51 @@ func TestComponentMasks(t *testing.T) {
 			f, err := c.of.Find(name)
 			if err != nil || c.of.MaskOf(f.Name) != want {
 				t.Errorf("%s.%s: mask %#x, %v, want %#x", c.of.Name, name, c.of.MaskOf(f.Name), err, want)
+			}
+		}
+	}
+}
+
+// The names and numbers of the match tables in smpquery.c and saquery.c of
+// infiniband-diags.
+func TestNamesOfDiags(t *testing.T) {
+	for _, c := range []struct {
+		class uint8
+		ids   map[uint16][]string
+	}{
+		{0x01, map[uint16][]string{
+			0x10: {"NodeDesc", "ND"}, 0x11: {"NodeInfo", "NI"}, 0x12: {"SwitchInfo", "SI"}, 0x14: {"GUIDInfo", "GI"},
+			0x15: {"PortInfo", "PI"}, 0x16: {"PKeyTable", "PKeys"}, 0x17: {"SL2VLTable", "SL2VL"},
+			0x18: {"VLArbitration", "VLArb"}, 0x33: {"PortInfoExtended", "PIE"}, 0xff90: {"MlnxExtPortInfo", "MEPI"},
+		}},
+		{0x03, map[uint16][]string{
+			0x01: {"ClassPortInfo", "CPI"}, 0x11: {"NodeRecord", "NR"}, 0x12: {"PortInfoRecord", "PIR"},
+			0x13: {"SL2VLTableRecord", "SL2VL"}, 0x14: {"SwitchInfoRecord", "SWIR"}, 0x15: {"LFTRecord", "LFTR"},
+			0x17: {"MFTRecord", "MFTR"}, 0x18: {"SMInfoRecord", "SMIR"}, 0x20: {"LinkRecord", "LR"},
+			0x30: {"GUIDInfoRecord", "GIR"}, 0x31: {"ServiceRecord", "SR"}, 0x33: {"PKeyTableRecord", "PKTR"},
+			0x35: {"PathRecord", "PR"}, 0x36: {"VLArbitrationTableRecord", "VLAR"}, 0x38: {"MCMemberRecord", "MCMR"},
+			0xf3: {"InformInfoRecord", "IIR"},
+		}},
+	} {
+		for id, names := range c.ids {
+			for _, name := range names {
+				if a, err := LookUpAttribute(c.class, name); err != nil || a.ID != id {
+					t.Errorf("%s of class %#x: %+v, %v", name, c.class, a, err)
+				}
+			}
+		}
+	}
+}
+
+// One name of an attribute does not hide another.
+func TestAttributeNamesAreUnique(t *testing.T) {
+	for _, a := range Attributes {
+		for _, name := range append([]string{a.Name}, append(a.Alias, a.Short)...) {
+			if name == "" {
+				continue
+			}
+			if got, err := LookUpAttribute(a.Class, name); err != nil || got != a {
+				t.Errorf("%s of class %#x finds %v, %v", name, a.Class, got, err)
 			}
 		}
 	}

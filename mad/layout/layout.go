@@ -21,6 +21,8 @@ type Struct struct {
 	Mask []string
 	// SA is how saquery prints the structure. Nil: saquery does not.
 	SA *Listing
+	// SM is how smpquery prints the structure, if not one field a line.
+	SM *Listing
 }
 
 // Field is one row of a Struct.
@@ -34,8 +36,28 @@ type Field struct {
 	Of    *Struct // for KindStruct
 	Label string  // what smpquery calls it; "" if it does not print it
 	Key   bool    // a secret, which the diags print only when asked to
-	Go    string  // name of the Go member, where it is not Name without underscores
-	Doc   string  // unit and meaning, where the name does not say it
+	Raw   bool    // the diags print the number, although its values have names
+	// Unlimited is the smallest exponent of a KindTime that sets no limit; 0: all
+	// of them do.
+	Unlimited uint64
+	Go        string // name of the Go member, where it is not Name without underscores
+	Doc       string // unit and meaning, where the name does not say it
+	// Variants are the structures that a row of bytes may hold. The first that
+	// fits counts; if none does, the bytes have no known meaning.
+	Variants []Variant
+}
+
+// Variant is one reading of a row of bytes.
+type Variant struct {
+	When []Cond // all of them hold
+	Of   *Struct
+}
+
+// Cond holds if the number in another field of the same structure lies between
+// Min and Max.
+type Cond struct {
+	Field    string
+	Min, Max uint64
 }
 
 // Kind says what the bits of a field are.
@@ -45,6 +67,7 @@ const (
 	KindUint   Kind = iota // number, shown in decimal
 	KindHex                // number, shown in hexadecimal
 	KindFlag               // one bit
+	KindTime               // exponent of a time: 4.096 us * 2^n
 	KindEnum               // number with names for its values, or for its bits
 	KindLID                // 16 bits
 	KindGUID               // 64 bits
@@ -64,7 +87,7 @@ func (f *Field) Bits() int { return f.Len * max(f.Count, 1) }
 // IsNumber tells whether one element is a number of at most 64 bits.
 func (f *Field) IsNumber() bool {
 	switch f.Kind {
-	case KindUint, KindHex, KindFlag, KindEnum, KindLID, KindGUID, KindPKey:
+	case KindUint, KindHex, KindFlag, KindTime, KindEnum, KindLID, KindGUID, KindPKey:
 		return f.Len <= 64
 	}
 	return false
@@ -100,48 +123,16 @@ type Value struct {
 
 // Attribute says which structure a class carries under an attribute id.
 type Attribute struct {
-	Class   uint8  // class of the MAD; SM attributes stand under 0x01 and serve 0x81 too
-	ID      uint16 // attribute id
-	Name    string // as the IBA writes it
-	Short   string // smpquery's or saquery's abbreviation
+	Class   uint8    // class of the MAD; SM attributes stand under 0x01 and serve 0x81 too
+	ID      uint16   // attribute id
+	Name    string   // as the IBA writes it
+	Short   string   // smpquery's or saquery's abbreviation
+	Alias   []string // further names, those of the diags among them
 	Methods []uint8
 	Struct  *Struct
 	// Modifier says what the attribute modifier selects; "" if it is unused.
 	Modifier string
 }
-
-// Listing is how saquery prints a record: a title and lines in its own order.
-// It joins neighbouring fields where opensm's C structures do.
-type Listing struct {
-	Title string
-	Width int // of a label with the dots after it
-	Lines []Line
-}
-
-// Line is one line of a Listing.
-type Line struct {
-	Label  string
-	Field  string // the field it shows, or the main one
-	Off    int    // bits shown, if they are not just the field
-	Len    int
-	Format Format
-}
-
-// Format is how a Line shows its bits.
-type Format uint8
-
-const (
-	Dec    Format = iota // decimal
-	HEX                  // 0x and upper-case hexadecimal digits, as few as needed
-	HEX2                 // at least 2 digits
-	HEX4                 // at least 4 digits
-	HEX8                 // at least 8 digits
-	Hex16                // 16 lower-case digits
-	IPv6                 // a GID
-	Named                // the name of an enumeration's value
-	Text                 // a string
-	Digits               // 0x and two upper-case digits for each byte
-)
 
 // Group is the set of structures that share a generated file.
 type Group struct {
@@ -149,10 +140,28 @@ type Group struct {
 	Structs []*Struct
 }
 
-// Groups lists every structure of the tables.
+// Groups lists every structure of the tables. A structure stands behind those
+// that it embeds.
 var Groups = []Group{
 	{"header", []*Struct{Header, SMPLIDHeader, SMPDirectedHeader, SMPDirectedPaths, RMPPHeader, SAHeader}},
 	{"common", []*Struct{ClassPortInfo}},
-	{"sm", []*Struct{NodeDescription, NodeInfo, SwitchInfo, GUIDInfo, PortInfo, PKeyTable, LinearForwardingTable, SMInfo}},
-	{"sa", []*Struct{NodeRecord, PathRecord}},
+	{"notice", []*Struct{
+		Trap64Details, Trap128Details, Trap129Details, Trap144Details, Trap145Details,
+		Trap256Details, Trap257Details, Trap259Details, Notice, SMPNotice, InformInfo,
+	}},
+	{"sm", []*Struct{
+		NodeDescription, NodeInfo, SwitchInfo, GUIDInfo, PortInfo, SMInfo, VendorDiag, LedInfo,
+		PortInfoExtended, MlnxExtPortInfo,
+	}},
+	{"smtable", []*Struct{
+		PKeyTable, SLtoVLMappingTable, VLWeight, VLArbitrationTable, LinearForwardingTable,
+		RandomForwardingEntry, RandomForwardingTable, MulticastForwardingTable,
+	}},
+	{"sa", []*Struct{
+		NodeRecord, PathRecord, LinkRecord, ServiceRecord, ServiceAssociationRecord, MCMemberRecord, InformInfoRecord,
+	}},
+	{"sasm", []*Struct{
+		PortInfoRecord, SwitchInfoRecord, SMInfoRecord, GUIDInfoRecord, PKeyTableRecord, SLtoVLMappingTableRecord,
+		VLArbitrationTableRecord, LinearForwardingTableRecord, RandomForwardingTableRecord, MulticastForwardingTableRecord,
+	}},
 }

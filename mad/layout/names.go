@@ -41,9 +41,11 @@ func fold(s string) string {
 
 func sameName(a, b string) bool { return fold(a) == fold(b) }
 
-// cutIndex splits "P_Key[3]"; the index is -1 if there is none.
+// cutIndex splits the index off "P_Key[3]", not off "Entry[3].Port"; it is -1 if
+// there is none.
 func cutIndex(name string) (base string, index int, err error) {
-	base, rest, ok := strings.Cut(name, "[")
+	last := strings.LastIndexByte(name, '.') + 1
+	_, rest, ok := strings.Cut(name[last:], "[")
 	if !ok {
 		return name, -1, nil
 	}
@@ -51,7 +53,7 @@ func cutIndex(name string) (base string, index int, err error) {
 	if err != nil || !strings.HasSuffix(rest, "]") {
 		return "", 0, errors.New("an index is a number in brackets, as in P_Key[3]")
 	}
-	return base, int(n), nil
+	return name[:len(name)-len(rest)-1], int(n), nil
 }
 
 // Nearest gives the up to three candidates that take fewest edits to make from

@@ -9,7 +9,7 @@ var ClassPortInfo = &Struct{
 		{Name: "ClassVersion", Off: 8, Len: 8, Label: "ClassVersion"},
 		{Name: "CapabilityMask", Off: 16, Len: 16, Kind: KindHex, Label: "CapabilityMask"},
 		{Name: "CapabilityMask2", Off: 32, Len: 27, Kind: KindHex, Label: "CapabilityMask2"},
-		{Name: "RespTimeValue", Off: 59, Len: 5, Label: "RespTimeVal", Doc: "time from request to response, 4.096 us * 2^n"},
+		{Name: "RespTimeValue", Off: 59, Len: 5, Kind: KindTime, Label: "RespTimeVal", Doc: "time from request to response, 4.096 us * 2^n"},
 		{Name: "RedirectGID", Off: 64, Len: 128, Kind: KindGID, Label: "RedirectGID"},
 		{Name: "RedirectTC", Off: 192, Len: 8, Kind: KindHex, Label: "RedirectTC"},
 		{Name: "RedirectSL", Off: 200, Len: 4, Label: "RedirectSL"},
@@ -29,11 +29,11 @@ var ClassPortInfo = &Struct{
 		{Name: "TrapQP", Off: 520, Len: 24, Kind: KindHex, Label: "TrapQP"},
 		{Name: "TrapQ_Key", Off: 544, Len: 32, Kind: KindHex, Label: "TrapQKey"},
 	},
-	SA: &Listing{Title: "SA ClassPortInfo:", Width: 25, Lines: []Line{
+	SA: &Listing{Title: "SA ClassPortInfo:", Indent: saIndent, Width: 25, Lines: []Line{
 		{Label: "Base version", Field: "BaseVersion"},
 		{Label: "Class version", Field: "ClassVersion"},
-		{Label: "Capability mask", Field: "CapabilityMask", Format: HEX4},
-		{Label: "Capability mask 2", Field: "CapabilityMask2", Format: HEX8},
+		{Label: "Capability mask", Field: "CapabilityMask", Format: HEX4, Enum: SACapMask},
+		{Label: "Capability mask 2", Field: "CapabilityMask2", Format: HEX8, Enum: SACapMask2},
 		{Label: "Response time value", Field: "RespTimeValue", Format: HEX2},
 		{Label: "Redirect GID", Field: "RedirectGID", Format: IPv6},
 		{Label: "Redirect TC/SL/FL", Off: 192, Len: 32, Format: HEX8},
@@ -66,7 +66,7 @@ var NodeRecord = &Struct{
 		"NodeInfo.DeviceID", "NodeInfo.Revision", "NodeInfo.LocalPortNum", "NodeInfo.VendorID",
 		"NodeDescription.NodeString",
 	},
-	SA: &Listing{Title: "NodeRecord dump:", Width: 24, Lines: []Line{
+	SA: &Listing{Title: "NodeRecord dump:", Indent: saIndent, Width: 24, Lines: []Line{
 		{Label: "lid", Field: "LID"},
 		{Label: "reserved", Off: 16, Len: 16, Format: HEX},
 		{Label: "base_version", Field: "NodeInfo.BaseVersion", Format: HEX},
@@ -110,7 +110,7 @@ var PathRecord = &Struct{
 		{Name: "RateSelector", Off: 440, Len: 2, Kind: KindEnum, Enum: Selector},
 		{Name: "Rate", Off: 442, Len: 6, Kind: KindEnum, Enum: Rate},
 		{Name: "PacketLifeTimeSelector", Off: 448, Len: 2, Kind: KindEnum, Enum: Selector},
-		{Name: "PacketLifeTime", Off: 450, Len: 6, Doc: "4.096 us * 2^n"},
+		{Name: "PacketLifeTime", Off: 450, Len: 6, Kind: KindTime, Doc: "4.096 us * 2^n"},
 		{Name: "Preference", Off: 456, Len: 8, Doc: "lower is better"},
 		{Off: 464, Len: 48},
 	},
@@ -119,7 +119,7 @@ var PathRecord = &Struct{
 		"TClass", "Reversible", "NumbPath", "P_Key", "QoSClass", "SL", "MTUSelector", "MTU", "RateSelector",
 		"Rate", "PacketLifeTimeSelector", "PacketLifeTime", "Preference",
 	},
-	SA: &Listing{Title: "PathRecord dump:", Width: 24, Lines: []Line{
+	SA: &Listing{Title: "PathRecord dump:", Indent: saIndent, Width: 24, Lines: []Line{
 		{Label: "service_id", Field: "ServiceID", Format: Hex16},
 		{Label: "dgid", Field: "DGID", Format: IPv6},
 		{Label: "sgid", Field: "SGID", Format: IPv6},

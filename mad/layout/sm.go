@@ -41,7 +41,7 @@ var SwitchInfo = &Struct{
 		{Name: "DefaultPort", Off: 64, Len: 8, Label: "DefPort"},
 		{Name: "DefaultMulticastPrimaryPort", Off: 72, Len: 8, Label: "DefMcastPrimPort"},
 		{Name: "DefaultMulticastNotPrimaryPort", Off: 80, Len: 8, Label: "DefMcastNotPrimPort"},
-		{Name: "LifeTimeValue", Off: 88, Len: 5, Label: "LifeTime", Doc: "time a packet may live in the switch, 4.096 us * 2^n; over 19 is unlimited"},
+		{Name: "LifeTimeValue", Off: 88, Len: 5, Kind: KindTime, Unlimited: 20, Label: "LifeTime", Doc: "time a packet may live in the switch, 4.096 us * 2^n; over 19 is unlimited"},
 		{Name: "PortStateChange", Off: 93, Len: 1, Kind: KindFlag, Label: "StateChange", Doc: "a port changed state; writing 1 clears it"},
 		{Name: "OptimizedSLtoVLMappingProgramming", Off: 94, Len: 2, Label: "OptSLtoVLMapping"},
 		{Name: "LIDsPerPort", Off: 96, Len: 16, Label: "LidsPerPort"},
@@ -100,7 +100,7 @@ var PortInfo = &Struct{
 		{Name: "InitTypeReply", Off: 328, Len: 4, Kind: KindHex, Label: "InitReply"},
 		{Name: "MTUCap", Off: 332, Len: 4, Kind: KindEnum, Enum: MTU, Label: "MtuCap"},
 		{Name: "VLStallCount", Off: 336, Len: 3, Label: "VLStallCount"},
-		{Name: "HOQLife", Off: 339, Len: 5, Label: "HoqLife", Doc: "time at the head of a VL queue, 4.096 us * 2^n; over 19 is unlimited"},
+		{Name: "HOQLife", Off: 339, Len: 5, Kind: KindTime, Unlimited: 20, Label: "HoqLife", Doc: "time at the head of a VL queue, 4.096 us * 2^n; over 19 is unlimited"},
 		{Name: "OperationalVLs", Off: 344, Len: 4, Kind: KindEnum, Enum: VLs, Label: "OperVLs"},
 		{Name: "PartitionEnforcementInbound", Off: 348, Len: 1, Kind: KindFlag, Label: "PartEnforceInb"},
 		{Name: "PartitionEnforcementOutbound", Off: 349, Len: 1, Kind: KindFlag, Label: "PartEnforceOutb"},
@@ -112,9 +112,9 @@ var PortInfo = &Struct{
 		{Name: "GUIDCap", Off: 400, Len: 8, Label: "GuidCap", Doc: "entries of the GUID table"},
 		{Name: "ClientReregister", Off: 408, Len: 1, Kind: KindFlag, Label: "ClientReregister"},
 		{Name: "MulticastPKeyTrapSuppressionEnabled", Off: 409, Len: 2, Label: "McastPkeyTrapSuppressionEnabled"},
-		{Name: "SubnetTimeOut", Off: 411, Len: 5, Label: "SubnetTimeout", Doc: "longest way through the subnet, 4.096 us * 2^n"},
+		{Name: "SubnetTimeOut", Off: 411, Len: 5, Kind: KindTime, Label: "SubnetTimeout", Doc: "longest way through the subnet, 4.096 us * 2^n"},
 		{Off: 416, Len: 3},
-		{Name: "RespTimeValue", Off: 419, Len: 5, Label: "RespTimeVal", Doc: "time from request to response, 4.096 us * 2^n"},
+		{Name: "RespTimeValue", Off: 419, Len: 5, Kind: KindTime, Label: "RespTimeVal", Doc: "time from request to response, 4.096 us * 2^n"},
 		{Name: "LocalPhyErrors", Off: 424, Len: 4, Label: "LocalPhysErr"},
 		{Name: "OverrunErrors", Off: 428, Len: 4, Label: "OverrunErr"},
 		{Name: "MaxCreditHint", Off: 432, Len: 16, Label: "MaxCreditHint"},
@@ -131,24 +131,6 @@ var PortInfo = &Struct{
 	},
 }
 
-// PKeyTable is one block of a port's partition keys.
-var PKeyTable = &Struct{
-	Name: "P_KeyTable", Size: 64, IBA: "14.2.5.7",
-	Doc: "is one block of 32 of a port's partition keys.",
-	Fields: []Field{
-		{Name: "P_Key", Off: 0, Len: 16, Count: 32, Kind: KindPKey},
-	},
-}
-
-// LinearForwardingTable is one block of a switch's forwarding table.
-var LinearForwardingTable = &Struct{
-	Name: "LinearForwardingTable", Size: 64, IBA: "14.2.5.10",
-	Doc: "is one block of a switch's forwarding table: the ports to leave by of 64 LIDs.",
-	Fields: []Field{
-		{Name: "Port", Off: 0, Len: 8, Count: 64, Label: "LinearForwTbl", Doc: "255 drops"},
-	},
-}
-
 // SMInfo describes a subnet manager.
 var SMInfo = &Struct{
 	Name: "SMInfo", Size: 21, IBA: "14.2.5.13",
@@ -159,5 +141,61 @@ var SMInfo = &Struct{
 		{Name: "ActCount", Off: 128, Len: 32, Label: "SmActivity", Doc: "grows while the SM works"},
 		{Name: "Priority", Off: 160, Len: 4, Label: "SmPriority"},
 		{Name: "SMState", Off: 164, Len: 4, Kind: KindEnum, Enum: SMState, Label: "SmState"},
+	},
+}
+
+// VendorDiag is diagnostic data of a vendor.
+var VendorDiag = &Struct{
+	Name: "VendorDiag", Size: 64, IBA: "14.2.5.14",
+	Doc: "is diagnostic data of a port, whose meaning its vendor knows.",
+	Fields: []Field{
+		{Name: "NextIndex", Off: 0, Len: 16, Doc: "attribute modifier of the next data; 0 if there is no more"},
+		{Name: "DiagData", Off: 16, Len: 496, Kind: KindBytes},
+	},
+}
+
+// LedInfo is the LED of a port.
+var LedInfo = &Struct{
+	Name: "LedInfo", Size: 4, IBA: "14.2.5.15",
+	Doc: "is the state of a port's LED.",
+	Fields: []Field{
+		{Name: "LedMask", Off: 0, Len: 1, Kind: KindFlag, Doc: "it is on"},
+		{Off: 1, Len: 31},
+	},
+}
+
+// PortInfoExtended is what found no room in PortInfo.
+var PortInfoExtended = &Struct{
+	Name: "PortInfoExtended", Size: 64, IBA: "14.2.5.19",
+	Doc: "is the forward error correction of a port. It counts if\nCap2IsPortInfoExtendedSupported is set.",
+	Fields: []Field{
+		{Name: "CapabilityMask", Off: 0, Len: 32, Kind: KindEnum, Enum: PortExtCapMask, Raw: true, Label: "CapMask"},
+		{Name: "FECModeActive", Off: 32, Len: 16, Kind: KindEnum, Enum: FECMode, Raw: true, Label: "FECModeActive"},
+		{Name: "FDRFECModeSupported", Off: 48, Len: 16, Kind: KindHex, Label: "FDRFECModeSupported"},
+		{Name: "FDRFECModeEnabled", Off: 64, Len: 16, Kind: KindHex, Label: "FDRFECModeEnabled"},
+		{Name: "EDRFECModeSupported", Off: 80, Len: 16, Kind: KindHex, Label: "EDRFECModeSupported"},
+		{Name: "EDRFECModeEnabled", Off: 96, Len: 16, Kind: KindHex, Label: "EDRFECModeEnabled"},
+		{Name: "HDRFECModeSupported", Off: 112, Len: 16, Kind: KindHex, Label: "HDRFECModeSupported"},
+		{Name: "HDRFECModeEnabled", Off: 128, Len: 16, Kind: KindHex, Label: "HDRFECModeEnabled"},
+		{Name: "NDRFECModeSupported", Off: 144, Len: 16, Kind: KindHex, Label: "NDRFECModeSupported"},
+		{Name: "NDRFECModeEnabled", Off: 160, Len: 16, Kind: KindHex, Label: "NDRFECModeEnabled"},
+		{Off: 176, Len: 336},
+	},
+}
+
+// MlnxExtPortInfo is Mellanox's addition to PortInfo.
+var MlnxExtPortInfo = &Struct{
+	Name: "MlnxExtPortInfo", Size: 64, IBA: "none: OpenSM ib_types.h, ib_mlnx_ext_port_info_t",
+	Doc: "is Mellanox's addition to PortInfo: the speed FDR10, which the IBA\ndoes not know.",
+	Fields: []Field{
+		{Off: 0, Len: 24},
+		{Name: "StateChangeEnable", Off: 24, Len: 8, Kind: KindHex, Label: "StateChangeEnable"},
+		{Off: 32, Len: 24},
+		{Name: "LinkSpeedSupported", Off: 56, Len: 8, Kind: KindEnum, Enum: LinkSpeedMlnx, Raw: true, Label: "LinkSpeedSupported"},
+		{Off: 64, Len: 24},
+		{Name: "LinkSpeedEnabled", Off: 88, Len: 8, Kind: KindEnum, Enum: LinkSpeedMlnx, Raw: true, Label: "LinkSpeedEnabled"},
+		{Off: 96, Len: 24},
+		{Name: "LinkSpeedActive", Off: 120, Len: 8, Kind: KindEnum, Enum: LinkSpeedMlnx, Raw: true, Label: "LinkSpeedActive"},
+		{Off: 128, Len: 384},
 	},
 }

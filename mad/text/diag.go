@@ -12,23 +12,26 @@ import (
 // diagValue prints one value exactly as libibmad does (rdma-core
 // libibmad/dump.c): hexadecimal digits for whole bytes, and for enumerations
 // its many ways to say that a value has no name.
-func diagValue(dst []byte, f *layout.Field, b []byte) []byte {
+func diagValue(dst []byte, f *layout.Field, b []byte, o Options) []byte {
 	switch f.Kind {
 	case layout.KindGID, layout.KindBytes:
 		return hex.AppendEncode(dst, f.Bytes(b))
 	case layout.KindHex, layout.KindGUID, layout.KindPKey:
 		return fmt.Appendf(dst, "0x%0*x", (f.Len+7)/8*2, f.Uint(b))
 	case layout.KindEnum:
-		return append(dst, diagEnum(f, f.Uint(b))...)
+		return append(dst, diagEnum(f, f.Uint(b), o)...)
 	}
 	return strconv.AppendUint(dst, f.Uint(b), 10)
 }
 
-func diagEnum(f *layout.Field, v uint64) string {
+func diagEnum(f *layout.Field, v uint64, o Options) string {
+	if f.Raw {
+		return fmt.Sprintf(f.Enum.Diag, v)
+	}
 	active := strings.Contains(f.Name, "Active")
 	switch f.Enum {
 	case layout.PortCapMask, layout.PortCapMask2:
-		return diagMask(f.Enum, v)
+		return diagMask(f.Enum, v, o)
 	case layout.LinkSpeed:
 		if active && v == 0 {
 			return "Extended speed"
@@ -69,7 +72,7 @@ func diagEnum(f *layout.Field, v uint64) string {
 // diagName prints a single value.
 func diagName(e *layout.Enum, v uint64) string {
 	for _, x := range e.Values {
-		if x.Value == v {
+		if x.Value == v && !x.Quiet {
 			return x.Text
 		}
 	}
@@ -114,11 +117,11 @@ func isExtension(f *layout.Field, v uint64) bool {
 }
 
 // diagMask prints a number and below it the names of its bits.
-func diagMask(e *layout.Enum, v uint64) string {
+func diagMask(e *layout.Enum, v uint64, o Options) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, e.Diag, v)
 	for _, x := range e.Values {
-		if v&x.Value != 0 && !x.Quiet {
+		if v&x.Value != 0 && (o.Decoded || !x.Quiet) {
 			s.WriteString("\n\t\t\t\t" + x.Text)
 		}
 	}

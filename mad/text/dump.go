@@ -1,10 +1,7 @@
 package text
 
 import (
-	"encoding/hex"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/mad/layout"
@@ -16,8 +13,14 @@ type Options struct {
 	// First is the number of the first element of an array: block times length
 	// of a block, for attributes that come in blocks.
 	First int
-	// ShowKeys prints M_Keys and SM_Keys.
+	// Count is how many elements of an array are shown, rounded up to whole
+	// lines; 0 is all of them.
+	Count int
+	// ShowKeys prints M_Keys and other secrets.
 	ShowKeys bool
+	// Decoded adds, in parentheses, what the diags leave to the reader: names of
+	// numbers, times, and the fields of numbers that hold several.
+	Decoded bool
 }
 
 const notDisplayed = "<not displayed>"
@@ -49,7 +52,7 @@ func AppendFields(dst []byte, s *layout.Struct, b []byte, o Options) ([]byte, er
 
 func dump(dst []byte, s *layout.Struct, b []byte, o Options) []byte {
 	if s.SA != nil {
-		return listing(dst, s, b)
+		return listing(dst, s, s.SA, b, o)
 	}
 	return fields(dst, s, b, o)
 }
@@ -57,52 +60,69 @@ func dump(dst []byte, s *layout.Struct, b []byte, o Options) []byte {
 // fieldWidth is where smpquery's values start, after the label and its colon.
 const fieldWidth = 32
 
-// fields prints the rows that smpquery prints, and arrays as numbered lines.
-// The newest speeds come last there, after the capability mask that announces
-// them.
+// fields prints a structure as smpquery does: the rows that it prints, and
+// arrays as numbered lines.
 func fields(dst []byte, s *layout.Struct, b []byte, o Options) []byte {
+	if s.SM != nil {
+		return listing(dst, s, s.SM, b, o)
+	}
+	return dotted(dst, s, b, o, "")
+}
+
+// dotted prints the rows one a line, behind an indent. The newest speeds come
+// last, after the capability mask that announces them.
+func dotted(dst []byte, s *layout.Struct, b []byte, o Options, indent string) []byte {
 	var last []*layout.Field
 	for i := range s.Fields {
 		f := &s.Fields[i]
-		switch {
+		switch of := s.Variant(f, b); {
 		case f.IsReserved():
 		case f.Enum == layout.LinkSpeedExt2:
 			last = append(last, f)
+		case f.Count > 0:
+			if len(s.Fields) > 1 {
+				dst = append(append(append(dst, indent...), label(f)...), ":\n"...)
+			}
+			dst = array(dst, f, b, o)
+		case f.Kind == layout.KindStruct:
+			dst = dotted(dst, f.Of, f.Bytes(b), o, indent)
+		case of != nil:
+			dst = dotted(dst, of, f.Bytes(b), o, indent)
 		default:
-			dst = line(dst, f, b, o)
+			dst = line(append(dst, indent...), f, b, o)
 		}
 	}
 	for _, f := range last {
-		dst = line(dst, f, b, o)
+		dst = line(append(dst, indent...), f, b, o)
 	}
 	return dst
 }
 
-func line(dst []byte, f *layout.Field, b []byte, o Options) []byte {
-	label := f.Label
-	if label == "" {
-		label = f.Name
+func label(f *layout.Field) string {
+	if f.Label == "" {
+		return f.Name
 	}
-	switch {
-	case f.Kind == layout.KindStruct:
-		return fields(dst, f.Of, f.Bytes(b), o)
-	case f.Count > 0:
-		return array(dst, f, b, o)
-	case f.Kind == layout.KindString:
+	return f.Label
+}
+
+func line(dst []byte, f *layout.Field, b []byte, o Options) []byte {
+	label := label(f)
+	dst = append(append(dst, label...), ':')
+	if f.Kind == layout.KindString {
 		// The text ends where the values of other fields start, if it can.
 		text := Printable(cString(f.Bytes(b)))
-		dst = append(dst, label...)
-		dst = append(dst, ':')
 		dst = dots(dst, max(fieldWidth-len(text), 1))
 		return append(append(dst, text...), '\n')
 	}
-	dst = append(dst, label...)
-	dst = append(dst, ':')
 	dst = dots(dst, fieldWidth-len(label))
 	if f.Key && !o.ShowKeys {
 		return append(dst, notDisplayed+"\n"...)
 	}
-	return append(diagValue(dst, f, b), '\n')
+	dst = diagValue(dst, f, b, o)
+	if o.Decoded && (f.Kind != layout.KindEnum || f.Raw) {
+		dst = decoded(dst, []layout.Field{*f}, nil, b, false)
+	}
+	return append(dst, '\n')
 }
 
 func dots(dst []byte, n int) []byte {
@@ -113,71 +133,32 @@ func dots(dst []byte, n int) []byte {
 }
 
 // array prints elements in lines that start with the number of the first one,
-// as smpquery does for P_Keys and GUIDs.
+// as smpquery does for P_Keys and GUIDs, and structures one a line.
 func array(dst []byte, f *layout.Field, b []byte, o Options) []byte {
-	perLine := map[int]int{64: 2, 16: 8, 8: 16}[f.Len]
-	for i := range f.Count {
+	perLine := min(128/f.Len, 16)
+	if f.Kind == layout.KindStruct {
+		perLine = 1
+	}
+	count := f.Count
+	if o.Count > 0 && o.Count < count {
+		count = min(count, (o.Count+perLine-1)/perLine*perLine)
+	}
+	for i := range count {
 		if i%perLine == 0 {
 			dst = fmt.Appendf(dst, "%4d:", o.First+i)
 		}
 		e := f.Element(i)
-		if f.Len == 8 {
+		switch {
+		case f.Kind == layout.KindStruct:
+			dst = append(append(dst, ' '), Format(Value(&e, b))...)
+		case f.Len == 8:
 			dst = fmt.Appendf(dst, " %3d", e.Uint(b))
-		} else {
-			dst = append(dst, ' ')
-			dst = diagValue(dst, &e, b)
+		default:
+			dst = diagValue(append(dst, ' '), &e, b, o)
 		}
-		if i%perLine == perLine-1 || i == f.Count-1 {
+		if i%perLine == perLine-1 || i == count-1 {
 			dst = append(dst, '\n')
 		}
 	}
 	return dst
-}
-
-// listing prints a record in saquery's form.
-func listing(dst []byte, s *layout.Struct, b []byte) []byte {
-	dst = append(append(dst, s.SA.Title...), '\n')
-	for _, l := range s.SA.Lines {
-		dst = append(dst, "\t\t"...)
-		dst = append(dst, l.Label...)
-		dst = dots(dst, s.SA.Width-len(l.Label))
-		dst = append(listed(dst, s, &l, b), '\n')
-	}
-	return dst
-}
-
-func listed(dst []byte, s *layout.Struct, l *layout.Line, b []byte) []byte {
-	off, n := l.Off, l.Len
-	var f layout.Field
-	if n == 0 {
-		f, _ = s.Find(l.Field) // the generator has checked that it is there
-		off, n = f.Off, f.Bits()
-	}
-	whole := b[off/8 : (off+n+7)/8]
-	switch l.Format {
-	case layout.IPv6:
-		return append(dst, mad.GID(whole).String()...)
-	case layout.Text:
-		return append(dst, Printable(cString(whole))...)
-	case layout.Digits:
-		return append(append(dst, "0x"...), strings.ToUpper(hex.EncodeToString(whole))...)
-	}
-	v := layout.Uint(b, off, n)
-	switch l.Format {
-	case layout.Named:
-		if text, ok := enumText(f.Enum, v); ok {
-			return append(dst, text...)
-		}
-	case layout.HEX:
-		return fmt.Appendf(dst, "0x%X", v)
-	case layout.HEX2:
-		return fmt.Appendf(dst, "0x%02X", v)
-	case layout.HEX4:
-		return fmt.Appendf(dst, "0x%04X", v)
-	case layout.HEX8:
-		return fmt.Appendf(dst, "0x%08X", v)
-	case layout.Hex16:
-		return fmt.Appendf(dst, "0x%016x", v)
-	}
-	return strconv.AppendUint(dst, v, 10)
 }

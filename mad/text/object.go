@@ -68,9 +68,15 @@ func ObjectOfBytes(s *layout.Struct, b []byte) (Object, error) {
 func object(s *layout.Struct, b []byte) Object {
 	o := make(Object, 0, len(s.Fields))
 	for i := range s.Fields {
-		if f := &s.Fields[i]; !f.IsReserved() {
-			o = append(o, Member{f.Name, Value(f, b)})
+		f := &s.Fields[i]
+		if f.IsReserved() {
+			continue
 		}
+		value := Value(f, b)
+		if of := s.Variant(f, b); of != nil {
+			value = object(of, f.Bytes(b))
+		}
+		o = append(o, Member{f.Name, value})
 	}
 	return o
 }

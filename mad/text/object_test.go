@@ -3,6 +3,7 @@ package text_test
 import (
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,5 +87,27 @@ func TestObjectForms(t *testing.T) {
 	keys, _ := text.ObjectOf(&mad.PKeyTable{PKey: [32]mad.PKey{0: 0xffff}}).Get("P_Key")
 	if list := keys.([]any); len(list) != 32 || list[0] != uint64(0xffff) {
 		t.Errorf("P_Key: %v", list)
+	}
+}
+
+// DataDetails is an object where the trap says what it holds, and bytes where not.
+func TestObjectOfNotice(t *testing.T) {
+	n := mad.Notice{IsGeneric: true, Type: mad.NoticeTypeUrgent, ProducerType: mad.ProducerTypeSwitch, TrapNumber: mad.TrapLocalLinkIntegrity}
+	details := mad.Trap129Details{LIDADDR: 5, PORTNO: 3}
+	details.EncodeTo(&n.DataDetails)
+	for _, c := range []struct {
+		generic bool
+		want    string
+	}{
+		{true, `{"IsGeneric":true,"Type":"Urgent","ProducerType":"Switch","TrapNumber":"LocalLinkIntegrity","IssuerLID":0,` +
+			`"NoticeToggle":false,"NoticeCount":0,"DataDetails":{"LIDADDR":5,"PORTNO":3},"IssuerGID":"::"}`},
+		{false, `{"IsGeneric":false,"Type":"Urgent","ProducerType":"Switch","TrapNumber":"LocalLinkIntegrity","IssuerLID":0,` +
+			`"NoticeToggle":false,"NoticeCount":0,"DataDetails":"0000000503` + strings.Repeat("00", 49) + `","IssuerGID":"::"}`},
+	} {
+		n.IsGeneric = c.generic
+		got, err := json.Marshal(text.ObjectOf(&n))
+		if err != nil || string(got) != c.want {
+			t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
+		}
 	}
 }

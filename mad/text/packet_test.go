@@ -81,7 +81,7 @@ func TestDumpMAD(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"# SMPDirectedHeader\n", "DrSmpHopCnt:.....................2\n", "DrSmpSLID:.......................65535\n", "MadMkey:.........................<not displayed>\n", "# NodeInfo\nBaseVers:", "# SMPDirectedPaths\n   0:   0"} {
+	for _, line := range []string{"# SMPDirectedHeader\n", "DrSmpHopCnt:.....................2\n", "DrSmpSLID:.......................65535\n", "MadMkey:.........................<not displayed>\n", "# NodeInfo\nBaseVers:", "# SMPDirectedPaths\nDrSmpPath:\n   0:   0"} {
 		if !strings.Contains(got, line) {
 			t.Errorf("no %q in\n%s", line, got)
 		}

@@ -35,13 +35,13 @@ func (e *ValueError) Error() string {
 }
 
 // Get gives the field called name of b, which is exactly one structure, as
-// [Value] does. See [layout.Struct.Find] for names. Errors are a
+// [Value] does. See [layout.Struct.FindIn] for names. Errors are a
 // *layout.NameError or a *mad.LengthError.
 func Get(s *layout.Struct, b []byte, name string) (any, error) {
 	if err := checkLength(s, b); err != nil {
 		return nil, err
 	}
-	f, err := s.Find(name)
+	f, err := s.FindIn(b, name)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func Set(s *layout.Struct, b []byte, name, value string) (layout.Field, error) {
 	if err := checkLength(s, b); err != nil {
 		return layout.Field{}, err
 	}
-	f, err := s.Find(name)
+	f, err := s.FindIn(b, name)
 	if err != nil {
 		return layout.Field{}, err
 	}

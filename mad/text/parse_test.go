@@ -63,6 +63,13 @@ func TestSetThenGet(t *testing.T) {
 		{layout.PortInfo, "OperVLs", "VL0-7", "OperationalVLs", "VL0-7"},
 		{layout.GUIDInfo, "GUID3", "7", "GUID[3]", "0x0000000000000007"},
 		{layout.PKeyTable, "P_Key[31]", "0x7fff", "P_Key[31]", uint64(0x7fff)},
+		{layout.SLtoVLMappingTable, "SLtoVL[15]", "7", "SLtoVL[15]", uint64(7)},
+		{layout.VLArbitrationTable, "VLWeight[1].Weight", "64", "VLWeight[1].Weight", uint64(64)},
+		{layout.MCMemberRecord, "JoinState", "FullMember|SendOnlyFullMember", "JoinState", "FullMember|SendOnlyFullMember"},
+		{layout.MCMemberRecord, "Scope", "linklocal", "Scope", "LinkLocal"},
+		{layout.InformInfo, "TrapNumber", "GIDInService", "TrapNumber", "GIDInService"},
+		{layout.InformInfo, "TrapNumber", "0xffff", "TrapNumber", "All"},
+		{layout.ServiceRecord, "ServiceData64.2", "1", "ServiceData64[1]", "0x0000000000000001"},
 	} {
 		t.Run(c.of.Name+"/"+c.name+"="+c.value, func(t *testing.T) {
 			for _, fill := range []byte{0x00, 0xff} {
@@ -90,6 +97,33 @@ func TestSetThenGet(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The trap number says what the details of a notice are, to Set and to Get.
+func TestSetDetails(t *testing.T) {
+	b := make([]byte, mad.SMPNoticeSize)
+	for _, c := range [][2]string{
+		{"IsGeneric", "1"}, {"TrapNumber", "LocalChanges"}, {"DataDetails.LIDADDR", "0x55aa"},
+		{"DataDetails.OtherLocalChanges", "yes"}, {"DataDetails.CAPABILITYMASK2", "IsVirtualizationSupported"},
+	} {
+		if _, err := text.Set(layout.SMPNotice, b, c[0], c[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var n mad.SMPNotice
+	if err := n.UnmarshalBinary(b); err != nil {
+		t.Fatal(err)
+	}
+	want := &mad.Trap144Details{LIDADDR: 0x55aa, OtherLocalChanges: true, CAPABILITYMASK2: mad.Cap2IsVirtualizationSupported}
+	if got := n.DecodeDataDetails(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if v, err := text.Get(layout.SMPNotice, b, "DataDetails.LIDADDR"); err != nil || v != uint64(0x55aa) {
+		t.Errorf("got %v, %v", v, err)
+	}
+	if v, err := text.Get(layout.SMPNotice, b, "DataDetails.PORTNO"); err == nil {
+		t.Errorf("trap 144 has a PORTNO: %v", v)
 	}
 }
 

@@ -123,8 +123,12 @@ func checkStruct(s *layout.Struct, enums map[*layout.Enum]bool, before map[*layo
 				fail(row, "Go name %s is taken", f.GoName())
 			}
 			names[f.GoName()] = true
+			if f.Variants != nil {
+				names["Decode"+f.GoName()] = true
+			}
 		}
 		checkKind(f, row, enums, before, fail)
+		checkVariants(s, f, row, before, fail)
 	}
 	if at != 8*s.Size {
 		fail(where, "the rows cover %d of %d bits", at, 8*s.Size)
@@ -134,15 +138,30 @@ func checkStruct(s *layout.Struct, enums map[*layout.Enum]bool, before map[*layo
 			fail(where, "component mask: no field %s", name)
 		}
 	}
-	if s.SA == nil {
+	checkListing(s, s.SA, fail)
+	checkListing(s, s.SM, fail)
+}
+
+// checkListing sees that every line shows bits of the structure.
+func checkListing(s *layout.Struct, listing *layout.Listing, fail func(where, format string, args ...any)) {
+	if listing == nil {
 		return
 	}
-	for _, l := range s.SA.Lines {
-		if l.Field != "" && !hasField(s, l.Field) {
-			fail(where, "listing: no field %s", l.Field)
+	where := "struct " + s.Name + ", listing"
+	for _, l := range listing.Lines {
+		for _, name := range []string{l.Field, l.Block} {
+			if name != "" && !hasField(s, name) {
+				fail(where, "no field %s", name)
+			}
 		}
-		if l.Field == "" && l.Len == 0 || l.Off+l.Len > 8*s.Size {
-			fail(where, "listing: line %q shows nothing", l.Label)
+		for _, c := range l.When {
+			if !hasField(s, c.Field) {
+				fail(where, "no field %s", c.Field)
+			}
+		}
+		last := max(l.Count-1, 0)*max(l.Step, l.Len) + l.Len
+		if l.Format != layout.Heading && l.Field == "" && l.Len == 0 || l.Off+last > 8*s.Size {
+			fail(where, "line %q shows nothing", l.Label)
 		}
 	}
 }
@@ -151,7 +170,7 @@ func checkStruct(s *layout.Struct, enums map[*layout.Enum]bool, before map[*layo
 func checkKind(f *layout.Field, row string, enums map[*layout.Enum]bool, before map[*layout.Struct]bool, fail func(where, format string, args ...any)) {
 	want := 0
 	switch f.Kind {
-	case layout.KindUint, layout.KindHex:
+	case layout.KindUint, layout.KindHex, layout.KindTime:
 		if f.Len > 64 && !f.IsReserved() {
 			fail(row, "a number of %d bits", f.Len)
 		}
@@ -191,23 +210,63 @@ func checkKind(f *layout.Field, row string, enums map[*layout.Enum]bool, before 
 	if (f.Kind == layout.KindGID || f.Kind == layout.KindStruct || f.Count > 0) && f.Off%8 != 0 {
 		fail(row, "does not start at a byte")
 	}
-	if f.Count > 0 && (f.IsReserved() || f.Len != width(f.Len) || !f.IsNumber()) {
-		fail(row, "arrays are of numbers of 8, 16, 32 or 64 bits")
+	if f.Count > 0 && !isArray(f) {
+		fail(row, "arrays are of structures, or of numbers of 4, 8, 16, 32 or 64 bits that fill whole bytes")
+	}
+	if f.Variants != nil && f.Kind != layout.KindBytes {
+		fail(row, "only bytes have variants")
+	}
+}
+
+// isArray tells whether the generator can make an array of the row.
+func isArray(f *layout.Field) bool {
+	switch {
+	case f.IsReserved() || f.Kind == layout.KindFlag:
+		return false
+	case f.Kind == layout.KindStruct:
+		return true
+	}
+	return f.IsNumber() && (f.Len == width(f.Len) || f.Len == 4 && f.Bits()%8 == 0)
+}
+
+// checkVariants sees that the variants of a row fill it and hang on numbers of
+// the same structure.
+func checkVariants(s *layout.Struct, f *layout.Field, row string, before map[*layout.Struct]bool, fail func(where, format string, args ...any)) {
+	for _, v := range f.Variants {
+		switch {
+		case !before[v.Of]:
+			fail(row, "the structure of a variant must stand before it in the groups")
+		case v.Of.Size != f.Bits()/8:
+			fail(row, "variant %s has %d bytes", v.Of.Name, v.Of.Size)
+		}
+		for _, c := range v.When {
+			i := slices.IndexFunc(s.Fields, func(f layout.Field) bool { return f.Name == c.Field })
+			if i < 0 || s.Fields[i].Count > 0 || !s.Fields[i].IsNumber() {
+				fail(row, "a variant hangs on %s, which is no number", c.Field)
+			}
+		}
+		if len(v.When) == 0 {
+			fail(row, "a variant without a condition")
+		}
 	}
 }
 
 // hasField tells whether s has the field, by the IBA's name; a dot leads into
-// an embedded structure.
+// an embedded structure, and [i] selects an element of an array.
 func hasField(s *layout.Struct, path string) bool {
 	name, rest, nested := strings.Cut(path, ".")
+	name, index, isElement := strings.Cut(name, "[")
 	i := slices.IndexFunc(s.Fields, func(f layout.Field) bool { return f.Name == name })
 	if i < 0 || name == "" {
 		return false
 	}
-	if !nested {
-		return true
+	f := &s.Fields[i]
+	if isElement {
+		if n, err := strconv.Atoi(strings.TrimSuffix(index, "]")); err != nil || n < 0 || n >= f.Count {
+			return false
+		}
 	}
-	return s.Fields[i].Of != nil && hasField(s.Fields[i].Of, rest)
+	return !nested || f.Of != nil && hasField(f.Of, rest)
 }
 
 func hex(v uint64, bits int) string { return fmt.Sprintf("0x%0*x", bits/4, v) }

@@ -16,6 +16,11 @@ func (w *writer) encode(name string, s *layout.Struct, ms []member) error {
 		switch {
 		case m.Kind == layout.KindStruct && m.Count == 0:
 			w.f("p.%s.EncodeTo((*[%sSize]byte)(b[%d:]))\n", m.name, m.typ, at)
+		case m.Kind == layout.KindStruct:
+			w.f("for i := range p.%s {\np.%s[i].EncodeTo((*[%sSize]byte)(b[%d+%d*i:]))\n}\n", m.name, m.name, m.typ, at, m.Len/8)
+		case m.isHalves():
+			w.f("for i := range p.%s {\nb[%d+i/2] = b[%d+i/2]&(0xf<<(i%%2*4)) | %s&0xf<<(4-i%%2*4)\n}\n", m.name, at, at,
+				convert("uint8", m.typ, fmt.Sprintf("p.%s[i]", m.name)))
 		case m.isBytes():
 			w.f("copy(b[%d:%d], p.%s[:])\n", at, at+m.Bits()/8, m.name)
 		case m.Count > 0:

@@ -44,13 +44,18 @@ func whole() tables {
 	inner := &layout.Struct{Name: "Inner", Size: 1, IBA: "1.3", Doc: "is inside.", Fields: []layout.Field{
 		{Name: "State", Off: 0, Len: 4, Kind: layout.KindEnum, Enum: state}, {Off: 4, Len: 4},
 	}}
-	outer := &layout.Struct{Name: "Outer", Size: 8, IBA: "1.4", Doc: "is outside.", Fields: []layout.Field{
+	outer := &layout.Struct{Name: "Outer", Size: 12, IBA: "1.4", Doc: "is outside.", Fields: []layout.Field{
 		{Name: "Flag", Off: 0, Len: 1, Kind: layout.KindFlag},
 		{Name: "Num_ber", Off: 1, Len: 15},
 		{Name: "Inner", Off: 16, Len: 8, Kind: layout.KindStruct, Of: inner},
 		{Name: "Port", Off: 24, Len: 8, Count: 2},
-		{Name: "Text", Off: 40, Len: 24, Kind: layout.KindString},
-	}, Mask: []string{"Flag", "", "Inner.State"}}
+		{Name: "Half", Off: 40, Len: 4, Count: 2},
+		{Name: "Pair", Off: 48, Len: 8, Count: 2, Kind: layout.KindStruct, Of: inner},
+		{Name: "Any", Off: 64, Len: 8, Kind: layout.KindBytes, Variants: []layout.Variant{
+			{When: []layout.Cond{{Field: "Flag", Min: 1, Max: 1}, {Field: "Num_ber", Min: 3, Max: 5}}, Of: inner},
+		}},
+		{Name: "Text", Off: 72, Len: 24, Kind: layout.KindString},
+	}, Mask: []string{"Flag", "", "Inner.State", "Port[1]"}}
 	return tables{
 		groups:     []layout.Group{{File: "test", Structs: []*layout.Struct{inner, outer}}},
 		enums:      []*layout.Enum{state},
@@ -63,8 +68,15 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(files["ztest.go"]); !strings.Contains(text, "p.Number = binary.BigEndian.Uint16(b[0:]) & 0x7fff") {
-		t.Errorf("unexpected code:\n%s", text)
+	for _, code := range []string{
+		"p.Number = binary.BigEndian.Uint16(b[0:]) & 0x7fff",
+		"p.Half[i] = b[5+i/2] >> (4 - i%2*4) & 0xf",
+		"p.Pair[i].DecodeFrom((*[InnerSize]byte)(b[6+1*i:]))",
+		"case p.Flag && p.Number >= 3 && p.Number <= 5:\n\t\tv := new(Inner)",
+	} {
+		if text := string(files["ztest.go"]); !strings.Contains(text, code) {
+			t.Errorf("no %q in\n%s", code, text)
+		}
 	}
 	for _, c := range []struct {
 		name   string
@@ -73,8 +85,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"gap", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[1].Off, s.Fields[1].Len = 2, 14 }, "gap of 1 bits"},
 		{"overlap", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[1].Off, s.Fields[1].Len = 0, 16 }, "overlaps the row before it by 1 bits"},
-		{"short", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Size = 9 }, "cover 64 of 72 bits"},
-		{"long", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Size = 7 }, "cover 64 of 56 bits"},
+		{"short", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Size = 13 }, "cover 96 of 104 bits"},
+		{"long", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Size = 11 }, "cover 96 of 88 bits"},
 		{"no length", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[1].Len = 0 }, "length 0"},
 		{"duplicate field", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[1].Name = "Flag" }, "Go name Flag is taken"},
 		{"underscore clash", func(_ *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[1].Name = "Fl_ag" }, "Go name Flag is taken"},
@@ -89,12 +101,34 @@ func TestRefusals(t *testing.T) {
 		}, "15 bits in an enum of 8"},
 		{"unlisted structure", func(t *tables, s *layout.Struct, _ *layout.Enum) { t.groups[0].Structs = []*layout.Struct{s} }, "must stand before it"},
 		{"structure of another size", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[2].Len = 16 }, "16 bits in place of 8"},
-		{"array of odd bits", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[3].Len, s.Fields[3].Count = 4, 4 }, "arrays are of numbers of 8, 16, 32 or 64 bits"},
-		{"text of odd bits", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[4].Len = 23 }, "not whole bytes"},
+		{"array of odd bits", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[3].Len, s.Fields[3].Count = 2, 8 }, "arrays are of structures, or of numbers of 4, 8"},
+		{"half a byte too much", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[4].Count = 3 }, "arrays are of structures, or of numbers of 4, 8"},
+		{"array of flags", func(t *tables, s *layout.Struct, _ *layout.Enum) {
+			s.Fields[3].Kind, s.Fields[3].Len, s.Fields[3].Count = layout.KindFlag, 1, 16
+		}, "arrays are of structures, or of numbers of 4, 8"},
+		{"array of other structures", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[5].Len, s.Fields[5].Count = 16, 1 }, "16 bits in place of 8"},
+		{"variants of a number", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Kind = layout.KindUint }, "only bytes have variants"},
+		{"variant of another size", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Len, s.Size = 16, 13 }, "variant Inner has 1 bytes"},
+		{"variant not before", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Variants[0].Of = s }, "a variant must stand before it"},
+		{"variant without condition", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Variants[0].When = nil }, "without a condition"},
+		{"variant of no field", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Variants[0].When[0].Field = "Flog" }, "hangs on Flog"},
+		{"variant of an array", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[6].Variants[0].When[0].Field = "Port" }, "hangs on Port"},
+		{"variant's method", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[7].Name = "DecodeAny" }, "Go name DecodeAny is taken"},
+		{"text of odd bits", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Fields[7].Len = 23 }, "not whole bytes"},
+		{"mask beyond array", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Mask[3] = "Port[2]" }, "no field Port[2]"},
 		{"mask without field", func(t *tables, s *layout.Struct, _ *layout.Enum) { s.Mask[2] = "Inner.Stat" }, "no field Inner.Stat"},
 		{"listing without field", func(t *tables, s *layout.Struct, _ *layout.Enum) {
 			s.SA = &layout.Listing{Lines: []layout.Line{{Label: "x", Field: "Nope"}}}
 		}, "listing: no field Nope"},
+		{"listing without block", func(t *tables, s *layout.Struct, _ *layout.Enum) {
+			s.SA = &layout.Listing{Lines: []layout.Line{{Off: 24, Len: 8, Count: 2, Block: "Nope"}}}
+		}, "listing: no field Nope"},
+		{"listing without condition", func(t *tables, s *layout.Struct, _ *layout.Enum) {
+			s.SM = &layout.Listing{Lines: []layout.Line{{Field: "Flag", When: []layout.Cond{{Field: "Nope"}}}}}
+		}, "listing: no field Nope"},
+		{"listing beyond the end", func(t *tables, s *layout.Struct, _ *layout.Enum) {
+			s.SM = &layout.Listing{Lines: []layout.Line{{Off: 64, Len: 8, Count: 3, Step: 16}}}
+		}, "shows nothing"},
 		{"empty line", func(t *tables, s *layout.Struct, _ *layout.Enum) {
 			s.SA = &layout.Listing{Lines: []layout.Line{{Label: "x"}}}
 		}, "shows nothing"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibsm/ibsm/mad/layout"
@@ -19,8 +20,11 @@ func (m member) isScalar() bool { return m.Count == 0 && !m.isBytes() && m.Kind 
 
 // isBytes tells whether the member is moved by copy.
 func (m member) isBytes() bool {
-	return strings.HasPrefix(m.typ, "[") || m.typ == "GID" || m.Count > 0 && m.typ == "uint8"
+	return strings.HasPrefix(m.typ, "[") || m.typ == "GID" || m.Count > 0 && m.typ == "uint8" && m.Len == 8
 }
+
+// isHalves tells whether the member is an array with two elements in a byte.
+func (m member) isHalves() bool { return m.Count > 0 && m.Len == 4 }
 
 // width is the smallest Go integer of at least n bits.
 func width(n int) int {
@@ -50,7 +54,7 @@ func members(s *layout.Struct) ([]member, error) {
 			default:
 				return nil, fmt.Errorf("reserved row at bit %d: %d bits that are not whole bytes", f.Off, f.Len)
 			}
-		case f.Kind == layout.KindUint, f.Kind == layout.KindHex:
+		case f.Kind == layout.KindUint, f.Kind == layout.KindHex, f.Kind == layout.KindTime:
 			m.typ = fmt.Sprintf("uint%d", width(f.Len))
 		case f.Kind == layout.KindFlag:
 			m.typ = "bool"
@@ -105,9 +109,43 @@ func (w *writer) structure(s *layout.Struct) error {
 	w.f("p.DecodeFrom((*[%sSize]byte)(b))\nreturn nil\n}\n", name)
 	w.f("\n// AppendBinary appends [%sSize] bytes to b. The error is always nil.\n", name)
 	w.f("func (p *%s) AppendBinary(b []byte) ([]byte, error) {\nvar w [%sSize]byte\np.EncodeTo(&w)\nreturn append(b, w[:]...), nil\n}\n", name, name)
+	w.variants(name, ms)
 	w.f("\n// Layout is the description of %s in the field table.\n", name)
 	w.f("func (*%s) Layout() *layout.Struct { return layout.%s }\n", name, name)
 	return nil
+}
+
+// variants writes the typed decoding of rows that hold one of several
+// structures.
+func (w *writer) variants(name string, ms []member) {
+	for _, m := range ms {
+		if m.Variants == nil {
+			continue
+		}
+		w.f("\n// Decode%s gives %s as the structure that other members say it is,\n// nil if it is none that is known.\n", m.name, m.name)
+		w.f("func (p *%s) Decode%s() Structure {\nswitch {\n", name, m.name)
+		for _, v := range m.Variants {
+			w.f("case %s:\nv := new(%s)\nv.DecodeFrom(&p.%s)\nreturn v\n", condition(v.When, ms), v.Of.GoName(), m.name)
+		}
+		w.f("}\nreturn nil\n}\n")
+	}
+}
+
+// condition writes conditions on members of p as a Go expression.
+func condition(when []layout.Cond, ms []member) string {
+	var terms []string
+	for _, c := range when {
+		m := ms[slices.IndexFunc(ms, func(m member) bool { return m.Name == c.Field })]
+		switch {
+		case m.Kind == layout.KindFlag && c.Min == c.Max:
+			terms = append(terms, map[uint64]string{0: "!"}[c.Min]+"p."+m.name)
+		case c.Min == c.Max:
+			terms = append(terms, fmt.Sprintf("p.%s == %d", m.name, c.Min))
+		default:
+			terms = append(terms, fmt.Sprintf("p.%s >= %d && p.%s <= %d", m.name, c.Min, m.name, c.Max))
+		}
+	}
+	return strings.Join(terms, " && ")
 }
 
 // comment says what the Go type does not: the number of bits, names and units.
@@ -139,8 +177,13 @@ func (w *writer) decode(name string, s *layout.Struct, ms []member) error {
 		switch {
 		case m.Kind == layout.KindStruct && m.Count == 0:
 			w.f("p.%s.DecodeFrom((*[%sSize]byte)(b[%d:]))\n", m.name, m.typ, at)
+		case m.Kind == layout.KindStruct:
+			w.f("for i := range p.%s {\np.%s[i].DecodeFrom((*[%sSize]byte)(b[%d+%d*i:]))\n}\n", m.name, m.name, m.typ, at, m.Len/8)
 		case m.isBytes():
 			w.f("copy(p.%s[:], b[%d:%d])\n", m.name, at, at+m.Bits()/8)
+		case m.isHalves():
+			w.f("for i := range p.%s {\np.%s[i] = %s\n}\n", m.name, m.name,
+				convert(m.typ, "uint8", fmt.Sprintf("b[%d+i/2]>>(4-i%%2*4)&0xf", at)))
 		case m.Count > 0:
 			w.f("for i := range p.%s {\np.%s[i] = %s\n}\n", m.name, m.name,
 				convert(m.typ, fmt.Sprintf("uint%d", m.Len), fmt.Sprintf("binary.BigEndian.Uint%d(b[%d+%d*i:])", m.Len, at, m.Len/8)))
