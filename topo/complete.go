@@ -25,7 +25,7 @@ func newSubnet() *Subnet {
 
 // addNode appends a node with its ports.
 func (s *Subnet) addNode(name string, kind mad.NodeType, ports int) *Node {
-	n := &Node{Name: name, Type: kind, Ports: make([]Port, ports+1)}
+	n := &Node{Name: name, Desc: name, Type: kind, Ports: make([]Port, ports+1)}
 	for i := range n.Ports {
 		n.Ports[i] = Port{Node: n, Num: uint8(i), State: mad.PortStateDown}
 	}
@@ -53,9 +53,6 @@ func (s *Subnet) complete(pkeys []mad.PKey) error {
 		}
 		if n.SystemImageGUID == 0 {
 			n.SystemImageGUID = n.GUID
-		}
-		if n.Desc == "" {
-			n.Desc = n.Name
 		}
 		s.byName[n.Name] = n
 		s.byGUID[n.GUID] = n

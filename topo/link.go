@@ -2,14 +2,13 @@ package topo
 
 import "github.com/ibsm/ibsm/mad"
 
-// The words of fabric files for the widths, speeds and MTUs of links. FDR10 is
-// missing: only a vendor's attribute can tell it.
+// The words of fabric files for the widths, speeds and MTUs of links.
 var (
 	linkWidths = map[string]mad.LinkWidth{
 		"1x": mad.LinkWidth1X, "2x": mad.LinkWidth2X, "4x": mad.LinkWidth4X, "8x": mad.LinkWidth8X, "12x": mad.LinkWidth12X,
 	}
 	linkSpeeds = map[string]mad.Speed{
-		"SDR": mad.SpeedSDR, "DDR": mad.SpeedDDR, "QDR": mad.SpeedQDR, "FDR": mad.SpeedFDR,
+		"SDR": mad.SpeedSDR, "DDR": mad.SpeedDDR, "QDR": mad.SpeedQDR, "FDR10": mad.SpeedFDR10, "FDR": mad.SpeedFDR,
 		"EDR": mad.SpeedEDR, "HDR": mad.SpeedHDR, "NDR": mad.SpeedNDR, "XDR": mad.SpeedXDR,
 	}
 	linkMTUs = map[string]mad.MTU{

@@ -16,8 +16,9 @@ import (
 	"github.com/ibsm/ibsm/mad"
 )
 
-// FileError is a mistake in a fabric file. Line and Col are 1-based; 0 when the
-// file is no YAML and its reader did not say where.
+// FileError is a mistake in a fabric file. Line and Col are 1-based. Col is 0 for
+// a whole line, and Line is 0 when the file is no YAML and its reader did not say
+// where, or the mistake is none of a line.
 type FileError struct {
 	File      string
 	Line, Col int
@@ -31,7 +32,7 @@ func (e *FileError) Error() string {
 	return place{e.File, e.Line, e.Col}.String() + ": " + e.Msg
 }
 
-// Load reads a fabric file.
+// Load reads a fabric file, in YAML or as ibnetdiscover writes it.
 func Load(name string) (*Subnet, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -40,9 +41,22 @@ func Load(name string) (*Subnet, error) {
 	return Parse(name, data)
 }
 
-// Parse reads the text of a fabric file; name stands in errors. The errors are
-// *FileError, and what Validate finds.
+// Parse reads the text of a fabric file, in YAML or as ibnetdiscover writes it;
+// name stands in errors and warnings. The errors are *FileError, and what
+// Validate finds.
 func Parse(name string, data []byte) (*Subnet, error) {
+	data = plainText(data)
+	if isNetDiscover(data) {
+		return parseNetDiscover(name, data)
+	}
+	if at := netOther.FindIndex(data); at != nil {
+		line := 1 + bytes.Count(data[:at[0]], []byte("\n"))
+		return nil, &FileError{File: name, Line: line, Msg: "this is a list of ibnetdiscover's (-p or -l), which does not tell all: the file that it writes without options is needed"}
+	}
+	return parseYAML(name, data)
+}
+
+func parseYAML(name string, data []byte) (*Subnet, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -71,6 +85,7 @@ type parser struct {
 	sub   *Subnet
 	names map[string]*Node
 	pkeys []mad.PKey // of defaults
+	lmc   uint8      // of defaults
 	link  linkSpec   // of defaults
 }
 
@@ -100,6 +115,7 @@ func (p *parser) document(root *yaml.Node) error {
 		f := p.link.fields(p)
 		delete(f, "ends")
 		f["pkeys"] = list(p, &p.pkeys, p.pkey)
+		f["lmc"] = number(p, &p.lmc, 3)
 		if err := p.mapping(defaults, "defaults", f); err != nil {
 			return err
 		}
@@ -172,6 +188,7 @@ func (p *parser) node(at *yaml.Node) error {
 		ports *yaml.Node
 		one   = Port{place: n.place} // what stands at the node for its only end port
 		only  *yaml.Node             // the first of those
+		desc  *string
 	)
 	single := func(set func(*yaml.Node) error) func(*yaml.Node) error {
 		return func(v *yaml.Node) error {
@@ -183,12 +200,13 @@ func (p *parser) node(at *yaml.Node) error {
 	}
 	err := p.mapping(at, "node", fields{
 		"name":        text(p, &n.Name, asIs),
-		"desc":        text(p, &n.Desc, asIs),
+		"desc":        text(p, &desc, func(v string) (*string, error) { return &v, nil }),
 		"kind":        choice(p, &n.Type, nodeKinds),
 		"guid":        number(p, &n.GUID, 64),
 		"system-guid": number(p, &n.SystemImageGUID, 64),
 		"vendor":      number(p, &n.VendorID, 24),
 		"device":      number(p, &n.DeviceID, 16),
+		"port0":       choice(p, &n.BasePort0, map[string]bool{"enhanced": false, "base": true}),
 		"ports":       number(p, &count, 8),
 		"pkeys":       list(p, &pkeys, p.pkey),
 		"ip":          single(text(p, &one.IP, parseIP)),
@@ -216,14 +234,23 @@ func (p *parser) node(at *yaml.Node) error {
 	if count > maxPorts {
 		return p.errorf(at, "node %s has %d ports, more than %d", n.Name, count, maxPorts)
 	}
+	if n.BasePort0 && !n.IsSwitch() {
+		return p.errorf(at, "node %s is no switch: it has no port 0", n.Name)
+	}
 	made := p.sub.addNode(n.Name, n.Type, int(count))
-	n.Ports = made.Ports
+	n.Desc, n.Ports = made.Desc, made.Ports
+	if desc != nil {
+		n.Desc = *desc
+	}
 	*made = n
 	p.names[n.Name] = made
 	ends := made.EndPorts()
 	for i := range ends {
 		ends[i].place = n.place
 		ends[i].PKeys = slices.Clone(pkeys)
+		if !n.IsSwitch() {
+			ends[i].LMC = p.lmc
+		}
 	}
 	if only != nil && len(ends) > 1 {
 		return p.errorf(only, "node %s has %d end ports: say it under port", n.Name, len(ends))

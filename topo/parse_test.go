@@ -21,7 +21,7 @@ subnet:
   sm-sl: 3
   timeout: 20
   ipoib: 192.168.7.0/24
-defaults: {width: 1x, mtu: 2048, pkeys: [0x8002]}
+defaults: {width: 1x, mtu: 2048, pkeys: [0x8002], lmc: 1}
 nodes:
   - name: sw
     kind: switch
@@ -31,6 +31,7 @@ nodes:
     system-guid: 0x0002c90300000001
     vendor: 0x02c9
     device: 0x1017
+    port0: base
     port: {0: {lid: 7, pkeys: []}}
   - {name: a, kind: ca, lid: 16, ip: 192.168.7.2, pkeys: [0x7fff, 0x8003]}
   - name: b
@@ -41,7 +42,7 @@ nodes:
     port:
       1: {guid: 0x21}
       2: {guid: 0x25, lmc: 2, ip: "fd00::25"}
-  - {name: r, kind: router}
+  - {name: r, kind: router, desc: ""}
 links:
   - a[1] - sw[1]
   - {ends: "sw[3] - b[2]", speed: ndr, width: 4X, mtu: 4096}
@@ -73,10 +74,10 @@ func TestParse(t *testing.T) {
 	sw := port(t, s, "sw")
 	n := sw.Node
 	if n.Type != mad.NodeTypeSwitch || n.NumPorts() != 3 || n.Desc != "a switch" || n.GUID != 0x0002c90300000010 ||
-		n.SystemImageGUID != 0x0002c90300000001 || n.VendorID != 0x02c9 || n.DeviceID != 0x1017 {
+		n.SystemImageGUID != 0x0002c90300000001 || n.VendorID != 0x02c9 || n.DeviceID != 0x1017 || !n.BasePort0 {
 		t.Errorf("sw: %+v", n)
 	}
-	if sw.Num != 0 || sw.LID != 7 || sw.GUID != n.GUID || len(sw.PKeys) != 0 || sw.MTU != mad.MTU4096 {
+	if sw.Num != 0 || sw.LID != 7 || sw.LMC != 0 || sw.GUID != n.GUID || len(sw.PKeys) != 0 || sw.MTU != mad.MTU4096 {
 		t.Errorf("sw[0]: %+v", sw)
 	}
 	a := port(t, s, "a")
@@ -90,7 +91,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("a: LID %s, P_Keys %s", a.LID, diff)
 	}
 	b1, b2 := port(t, s, "b"), port(t, s, "b[2]")
-	if b1.Num != 1 || b1.GUID != 0x21 || b2.GUID != 0x25 || b2.LMC != 2 || b2.IP != netip.MustParseAddr("fd00::25") {
+	if b1.Num != 1 || b1.LMC != 1 || b1.GUID != 0x21 || b2.GUID != 0x25 || b2.LMC != 2 || b2.IP != netip.MustParseAddr("fd00::25") {
 		t.Errorf("b: %+v %+v", b1, b2)
 	}
 	if b2.Peer != port(t, s, "sw[3]") || b2.Width != mad.LinkWidth4X || b2.Speed != mad.SpeedNDR || b2.MTU != mad.MTU4096 {
@@ -102,7 +103,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s has IP %s, want %s", name, got, ip)
 		}
 	}
-	if r := port(t, s, "r"); r.PKeys[0] != 0x8002 || r.Node.Type != mad.NodeTypeRouter || r.Node.Desc != "r" {
+	if r := port(t, s, "r"); r.PKeys[0] != 0x8002 || r.Node.Type != mad.NodeTypeRouter || r.Node.Desc != "" || a.Node.Desc != "a" {
 		t.Errorf("r: %+v", r)
 	}
 }
@@ -131,6 +132,9 @@ func TestParseErrors(t *testing.T) {
 		{"too many ports", "nodes:\n- {name: a, kind: ca, ports: 255}", "f.yaml:2:3: node a has 255 ports, more than 254"},
 		{"number too wide", "nodes:\n- {name: a, kind: ca, device: 0x10000}", `f.yaml:2:31: "0x10000" is more than 0xffff, the highest number of 16 bits`},
 		{"no number", "nodes:\n- {name: a, kind: ca, guid: xyz}", `f.yaml:2:29: "xyz" is no number`},
+		{"port 0", "nodes:\n- {name: a, kind: ca, port0: base}", "f.yaml:2:3: node a is no switch: it has no port 0"},
+		{"port 0 kind", "nodes:\n- {name: a, kind: switch, port0: big}", `f.yaml:2:34: "big" is not one of base, enhanced`},
+		{"LMC", node + "defaults: {lmc: 8}", `f.yaml:4:17: "8" is more than 0x7, the highest number of 3 bits`},
 		{"alias", "nodes: &n [1]\nlinks: *n", "f.yaml:1:12: node must be a mapping"},
 		{"alias value", "nodes:\n- {name: &x a, kind: ca, desc: *x}", "f.yaml:2:32: expected a value, not an alias"},
 		{"ip", "nodes:\n- {name: a, kind: ca, ip: 10.0.0}", `f.yaml:2:27: "10.0.0" is no IP address`},
@@ -146,7 +150,7 @@ func TestParseErrors(t *testing.T) {
 		{"link to itself", node + "links:\n- a[1] - a[1]", `f.yaml:5:3: link "a[1] - a[1]" goes from a port to itself`},
 		{"port twice", node + "links:\n- a[1] - s1[1]\n- {ends: 'a[2] - s1[1]'}", "f.yaml:6:10: port s1[1] has a link already, at f.yaml:5:3"},
 		{"link without ends", node + "links:\n- {speed: EDR}", "f.yaml:5:3: link has no ends"},
-		{"speed", node + "links:\n- {ends: 'a[1] - s1[1]', speed: EDRR}", `"EDRR" is not one of DDR, EDR, FDR, HDR, NDR, QDR, SDR, XDR; did you mean "EDR"?`},
+		{"speed", node + "links:\n- {ends: 'a[1] - s1[1]', speed: EDRR}", `"EDRR" is not one of DDR, EDR, FDR, FDR10, HDR, NDR, QDR, SDR, XDR; did you mean "EDR"?`},
 		{"width", node + "links:\n- {ends: 'a[1] - s1[1]', width: 3x}", `f.yaml:5:33: "3x" is not one of 12x, 1x, 2x, 4x, 8x`},
 		{"mtu", node + "links:\n- {ends: 'a[1] - s1[1]', mtu: 1500}", `f.yaml:5:31: "1500" is not one of 1024, 2048, 256, 4096, 512`},
 		{"ends in defaults", node + "defaults: {ends: x}", `f.yaml:4:12: defaults has no key "ends"`},
@@ -201,7 +205,7 @@ func TestValidate(t *testing.T) {
 		{"one-sided link", func(s *Subnet) { s.Nodes[0].Ports[1].Peer.Peer = nil }, "link h1[1] - s1[1]: port s1[1] is in"},
 		{"link to itself", func(s *Subnet) { p := &s.Nodes[0].Ports[1]; p.Peer.Peer = nil; p.Peer = p }, "the two ends are one port"},
 		{"speeds differ", func(s *Subnet) { s.Nodes[0].Ports[1].Speed = mad.SpeedXDR }, "width, speed or MTU differ at the two ends"},
-		{"speed unknown", func(s *Subnet) { s.Nodes[0].Ports[1].Speed = mad.SpeedFDR10 }, "speed code 8 is not known"},
+		{"speed unknown", func(s *Subnet) { s.Nodes[0].Ports[1].Speed = 3 }, "speed code 3 is not known"},
 		{"width unknown", func(s *Subnet) { s.Nodes[0].Ports[1].Width = 3 }, "width code 3 is not known"},
 		{"MTU unknown", func(s *Subnet) { s.Nodes[8].Ports[1].MTU = 6 }, "MTU code 6 is not known"},
 		{"link of port 0", func(s *Subnet) { s.Nodes[8].Ports[0].Peer = &s.Nodes[0].Ports[1] }, "port 0 has no link"},
@@ -236,6 +240,7 @@ type flatNode struct {
 	GUID, SystemImageGUID mad.GUID
 	VendorID              uint32
 	DeviceID              uint16
+	BasePort0             bool
 	Ports                 []flatPort
 }
 
@@ -253,7 +258,7 @@ type flatPort struct {
 
 func flat(s *Subnet) (nodes []flatNode) {
 	for _, n := range s.Nodes {
-		f := flatNode{n.Name, n.Desc, n.Type, n.GUID, n.SystemImageGUID, n.VendorID, n.DeviceID, nil}
+		f := flatNode{n.Name, n.Desc, n.Type, n.GUID, n.SystemImageGUID, n.VendorID, n.DeviceID, n.BasePort0, nil}
 		for i := range n.Ports {
 			p := &n.Ports[i]
 			peer := ""

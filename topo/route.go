@@ -130,23 +130,41 @@ func (s *Subnet) RouteMinHop() {
 	}
 }
 
+// router holds the graph of the switches by number: with maps the many walks
+// over it would take ten times as long.
 type router struct {
-	sub      *Subnet
 	switches []*Node
-	index    map[*Node]int
-	load     [][]int // LIDs given to each port of each switch
-	hops     []int   // of each switch to the present destination
+	cables   [][]cableEnd // of each switch, in order of the ports
+	load     [][]int      // LIDs given to each port of each switch
+	hops     []int        // of each switch to the present destination
 	queue    []int
+	nearest  []uint8 // scratch
+}
+
+// cableEnd is a port with a link to another switch, by the switch's number.
+type cableEnd struct {
+	port uint8
+	far  int
 }
 
 func newRouter(s *Subnet) *router {
-	r := &router{sub: s, index: map[*Node]int{}}
+	r := &router{}
+	index := map[*Node]int{}
 	for _, n := range s.Nodes {
 		if n.IsSwitch() {
-			r.index[n] = len(r.switches)
+			index[n] = len(r.switches)
 			r.switches = append(r.switches, n)
 			r.load = append(r.load, make([]int, len(n.Ports)))
 		}
+	}
+	for _, n := range r.switches {
+		var ends []cableEnd
+		for i := range n.Ports[1:] {
+			if p := &n.Ports[1+i]; p.Peer != nil && p.Peer.Node.IsSwitch() {
+				ends = append(ends, cableEnd{p.Num, index[p.Peer.Node]})
+			}
+		}
+		r.cables = append(r.cables, ends)
 	}
 	r.hops = make([]int, len(r.switches))
 	return r
@@ -171,28 +189,35 @@ func (r *router) toSwitch(dest int, sw *Node) {
 	own := appendLIDs(nil, &sw.Ports[0])
 	sw.route(own, 0)
 	lids = append(lids, own...) // last: hosts are what the balance is for
-	var nearest []uint8
-	for i, from := range r.switches {
-		if i == dest || r.hops[i] == unreachable {
-			continue
+	for i := range r.switches {
+		if i != dest && r.hops[i] != unreachable {
+			r.spread(i, lids)
 		}
-		nearest = nearest[:0]
-		for j := range from.Ports[1:] {
-			p := &from.Ports[1+j]
-			if p.Peer != nil && p.Peer.Node.IsSwitch() && r.hops[r.index[p.Peer.Node]] == r.hops[i]-1 {
-				nearest = append(nearest, p.Num)
-			}
+	}
+}
+
+// spread routes LIDs at a switch over its ports that are nearest to them.
+func (r *router) spread(from int, lids []mad.LID) {
+	nearest := r.nearest[:0]
+	for _, c := range r.cables[from] {
+		if r.hops[c.far] == r.hops[from]-1 {
+			nearest = append(nearest, c.port)
 		}
-		load := r.load[i]
-		for _, lid := range lids {
-			best := nearest[0]
-			for _, port := range nearest[1:] {
-				if load[port] < load[best] {
-					best = port
-				}
+	}
+	r.nearest = nearest
+	load, lft := r.load[from], r.switches[from].LFT
+	for len(lids) > 0 {
+		// One LID for each port that has the fewest, in order.
+		fewest := load[nearest[0]]
+		for _, port := range nearest[1:] {
+			fewest = min(fewest, load[port])
+		}
+		for _, port := range nearest {
+			if load[port] == fewest && len(lids) > 0 {
+				lft[lids[0]] = port
+				load[port]++
+				lids = lids[1:]
 			}
-			load[best]++
-			from.LFT[lid] = best
 		}
 	}
 }
@@ -206,15 +231,10 @@ func (r *router) measure(dest int) {
 	r.queue = append(r.queue[:0], dest)
 	for k := 0; k < len(r.queue); k++ {
 		at := r.queue[k]
-		n := r.switches[at]
-		for i := range n.Ports[1:] {
-			peer := n.Ports[1+i].Peer
-			if peer == nil || !peer.Node.IsSwitch() {
-				continue
-			}
-			if j := r.index[peer.Node]; r.hops[j] == unreachable {
-				r.hops[j] = r.hops[at] + 1
-				r.queue = append(r.queue, j)
+		for _, c := range r.cables[at] {
+			if r.hops[c.far] == unreachable {
+				r.hops[c.far] = r.hops[at] + 1
+				r.queue = append(r.queue, c.far)
 			}
 		}
 	}

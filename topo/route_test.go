@@ -28,56 +28,6 @@ func broughtUp(t testing.TB, s *Subnet) *Subnet {
 	return s
 }
 
-func TestGenerateCounts(t *testing.T) {
-	tests := []struct {
-		spec                   string
-		hosts, switches, links int
-	}{
-		{"demo", 8, 2, 10},
-		{"two-level:leafs=36,spines=18,hosts=18", 648, 54, 1296},
-		{"two-level:hosts=1,leafs=1,spines=1", 1, 2, 2},
-	}
-	for _, tt := range tests {
-		t.Run(tt.spec, func(t *testing.T) {
-			var hosts, switches, ends int
-			for _, n := range generate(t, tt.spec).Nodes {
-				if n.IsSwitch() {
-					switches++
-				} else {
-					hosts++
-				}
-				for i := range n.Ports {
-					if n.Ports[i].Peer != nil {
-						ends++
-					}
-				}
-			}
-			if hosts != tt.hosts || switches != tt.switches || ends != 2*tt.links {
-				t.Errorf("%d hosts, %d switches, %d link ends, want %d, %d, %d", hosts, switches, ends, tt.hosts, tt.switches, 2*tt.links)
-			}
-		})
-	}
-}
-
-func TestGenerateErrors(t *testing.T) {
-	tests := []struct{ spec, want string }{
-		{"dem", `no generator "dem"; did you mean "demo"?`},
-		{"demo:x=1", "demo takes no arguments"},
-		{"two-level", `argument "" is not of the form name=number`},
-		{"two-level:leaves=1", `no argument "leaves"; did you mean "leafs"?`},
-		{"two-level:leafs=1,spines=1", "argument hosts is missing"},
-		{"two-level:leafs=1,leafs=1", `argument "leafs" stands twice`},
-		{"two-level:leafs=0,spines=1,hosts=1", "leafs=0 is not 1 to 254"},
-		{"two-level:leafs=x,spines=1,hosts=1", "leafs=x is not 1 to 254"},
-		{"two-level:leafs=1,spines=100,hosts=155", "a leaf has 155 hosts and 100 spines, but at most 254 ports"},
-	}
-	for _, tt := range tests {
-		if _, err := Generate(tt.spec); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("Generate(%q): %v, want %s", tt.spec, err, tt.want)
-		}
-	}
-}
-
 // TestDemo holds what the comment in demo.yaml promises.
 func TestDemo(t *testing.T) {
 	s := broughtUp(t, generate(t, "demo"))

@@ -4,7 +4,8 @@
 //
 // # Fabric files
 //
-// A fabric file is YAML. Numbers are decimal or 0x...; a key that is not listed
+// A fabric file is YAML, or what ibnetdiscover writes; its content tells which.
+// In YAML, numbers are decimal or 0x...; a key that is not listed
 // here, a value that does not fit and a contradiction are errors that name
 // file, line and column.
 //
@@ -17,9 +18,10 @@
 //
 //	defaults:                    # optional: what links and nodes do not say
 //	  width: 4x                  # 1x, 2x, 4x, 8x, 12x
-//	  speed: EDR                 # SDR, DDR, QDR, FDR, EDR, HDR, NDR, XDR
+//	  speed: EDR                 # SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR, XDR
 //	  mtu: 4096                  # 256, 512, 1024, 2048, 4096
 //	  pkeys: [0xffff]            # P_Key table of end ports
+//	  lmc: 0                     # LMC of the ports of CAs and routers
 //
 //	nodes:
 //	  - name: h1                 # unique, without [ and ]
@@ -30,6 +32,7 @@
 //	    system-guid: 0x0002c903  # SystemImageGUID; default: guid
 //	    vendor: 0x02c9           # VendorID, 24 bits
 //	    device: 0x1017           # DeviceID
+//	    port0: enhanced          # of a switch: enhanced or base
 //	    port:                    # optional: end ports by number (switches have one, 0)
 //	      1: {guid: 0x0002c90300001235, lid: 7, lmc: 0, ip: 10.0.0.7, pkeys: [0xffff, 0x8001]}
 //	    pkeys: [0xffff]          # pkeys, ip and lid may stand here when there is one end port,
@@ -40,6 +43,42 @@
 //	  - {ends: "s1[12] - s2[12]", width: 1x, speed: QDR, mtu: 2048}
 //
 // An end port without a GUID has its node's GUID plus the port number.
+//
+// # ibnetdiscover files
+//
+// The topology file of ibnetdiscover, plain or with -g or -f, and the netlists
+// of ibsim that have the same form:
+//
+//	vendid=0x2c9
+//	devid=0xc738
+//	sysimgguid=0xf452140300000010
+//	switchguid=0xf452140300000010(f452140300000010)
+//	Switch	36 "S-f452140300000010"		# "leaf 1" enhanced port 0 lid 9 lmc 0
+//	[1]	"H-24be05ffff000020"[1](24be05ffff000021) 		# "h1 mlx4_0" lid 3 4xQDR
+//
+//	vendid=0x2c9
+//	devid=0x1003
+//	sysimgguid=0x24be05ffff000023
+//	caguid=0x24be05ffff000020
+//	Ca	2 "H-24be05ffff000020"		# "h1 mlx4_0"
+//	[1](24be05ffff000021) 	"S-f452140300000010"[1]		# lid 3 lmc 0 "leaf 1" lid 9 4xQDR
+//
+// A node's name is its NodeDescription, or the text in quotes before it where
+// the NodeDescription is not unique or no valid name. Ports that are not in the
+// file have no link. The port of the subnet manager is the one that
+// ibnetdiscover was run at. What the file does not tell has the defaults of the
+// YAML form, the MTU among it.
+//
+// Such files have been through terminals, mails and editors, so all this is
+// accepted: a byte order mark, UTF-16, CRLF, blanks in place of tabs or at either
+// end of a line; fields that are missing after the name of a node or of a far
+// end. With a [Warning]: shell prompts, messages of ibnetdiscover on stderr, even
+// in the middle of a line, and all other lines that are not its own; links with a
+// line for one end only; far ends that were not discovered; a link or an address
+// that its two ends describe differently; ports linked to themselves. The rest is
+// refused with file and line: a line of ibnetdiscover's that breaks off, a node or
+// port described twice, two links at one port, and what is a contradiction in
+// YAML, too.
 package topo
 
 import (
@@ -59,6 +98,9 @@ type Subnet struct {
 	// SubnetTimeOut is PortInfo's: 4.096 us * 2^n (IBA 14.2.5.6).
 	SubnetTimeOut uint8
 	Nodes         []*Node
+	// Warnings tell what was passed over or put right in the file, in the order of
+	// its lines. Only ibnetdiscover files have them.
+	Warnings []Warning
 
 	ipoib  netip.Prefix
 	byName map[string]*Node
@@ -75,6 +117,7 @@ type Node struct {
 	SystemImageGUID mad.GUID
 	VendorID        uint32 // 24 bits
 	DeviceID        uint16
+	BasePort0       bool // a switch's port 0 is a base one, not an enhanced one (IBA 14.2.5.4)
 	// Ports has NumPorts+1 entries, the index is the port number. Port 0 is a
 	// switch's management port; other nodes have none, and entry 0 is not used.
 	Ports []Port
@@ -113,14 +156,20 @@ type Port struct {
 	place, link place
 }
 
-// place is where something was written in a fabric file; line 0 is nowhere.
+// place is where something was written in a fabric file; line 0 is nowhere, and
+// col 0 the whole line.
 type place struct {
 	file string
 	line int
 	col  int
 }
 
-func (p place) String() string { return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.col) }
+func (p place) String() string {
+	if p.col == 0 {
+		return fmt.Sprintf("%s:%d", p.file, p.line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.file, p.line, p.col)
+}
 
 // NumPorts is the number of physical ports, as in NodeInfo.
 func (n *Node) NumPorts() int { return len(n.Ports) - 1 }
@@ -147,6 +196,20 @@ func (p *Port) Has(lid mad.LID) bool {
 
 // GID is the port's GID of index 0 with the given prefix.
 func (p *Port) GID(prefix uint64) mad.GID { return mad.MakeGID(prefix, p.GUID) }
+
+// LinkPort is the port whose link says how fast p is: p itself, but for port 0 of
+// a switch, which has no link, the port with the switch's fastest one.
+func (p *Port) LinkPort() *Port {
+	if p.Num != 0 {
+		return p
+	}
+	for i := range p.Node.Ports {
+		if q := &p.Node.Ports[i]; q.Rate().Compare(p.Rate()) > 0 {
+			p = q
+		}
+	}
+	return p
+}
 
 // Rate is the rate of the port's link, RateNone without one.
 func (p *Port) Rate() mad.Rate { return mad.RateOf(p.Width, p.Speed) }

@@ -46,6 +46,9 @@ func (n *Node) writeYAML(b *bufio.Writer) {
 	if n.Desc != n.Name {
 		fmt.Fprintf(b, ", desc: %q", n.Desc)
 	}
+	if n.BasePort0 {
+		fmt.Fprint(b, ", port0: base")
+	}
 	if n.VendorID != 0 || n.DeviceID != 0 {
 		fmt.Fprintf(b, ", vendor: %#08x, device: %#06x", n.VendorID, n.DeviceID)
 	}
