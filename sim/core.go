@@ -32,6 +32,8 @@ type node struct {
 	*topo.Node
 	ports []simPort
 	lft   []uint8 // the model's until SetLFT makes a copy
+	// notice is the last event, of type Empty if there was none.
+	notice mad.SMPNotice
 }
 
 type simPort struct {
@@ -50,7 +52,7 @@ func newCore(sub *topo.Subnet, cfg Config) *core {
 	c := &core{sub: sub, seed: cfg.Seed, trace: cfg.Trace, nodes: make(map[*topo.Node]*node, len(sub.Nodes)), changes: 1}
 	id := uint64(0)
 	for _, t := range sub.Nodes {
-		n := &node{Node: t, ports: make([]simPort, len(t.Ports)), lft: t.LFT}
+		n := &node{Node: t, ports: make([]simPort, len(t.Ports)), lft: t.LFT, notice: mad.SMPNotice{Type: mad.NoticeTypeEmpty}}
 		c.nodes[t] = n
 		for i := range n.ports {
 			n.ports[i] = simPort{Port: &t.Ports[i], id: id, node: n}
@@ -94,14 +96,6 @@ func (p *simPort) devicePort() uint8 {
 		return 0
 	}
 	return p.Num
-}
-
-// state is the port's logical state as the SMA reports it.
-func (p *simPort) state() mad.PortState {
-	if p.Num != 0 && !p.linkUp() {
-		return mad.PortStateDown
-	}
-	return p.State
 }
 
 // packet is a MAD on its way, with the fields of its route headers that matter.

@@ -257,10 +257,13 @@ func (f *Fabric) Restore(p *topo.Port) error {
 
 func (c *core) setCut(op string, p *topo.Port, cut bool) error {
 	end, err := c.linked(op, p)
-	if err == nil {
-		end.cut, end.peer.cut = cut, cut
+	if err != nil || end.cut == cut {
+		return err
 	}
-	return err
+	end.cut, end.peer.cut = cut, cut
+	end.node.linkChanged()
+	end.peer.node.linkChanged()
+	return nil
 }
 
 // SetFaults sets the faults of a port's link for what leaves by the port.
@@ -312,7 +315,15 @@ func (f *Fabric) Remove(node *topo.Node, num uint8) error {
 	if err != nil {
 		return err
 	}
-	return f.change(func(*core) error { p.remove(); return nil })
+	return f.change(func(*core) error {
+		for i := range p.node.ports {
+			if q := &p.node.ports[i]; q.devicePort() == p.Num && q.linkUp() {
+				q.peer.node.linkChanged()
+			}
+		}
+		p.remove()
+		return nil
+	})
 }
 
 func (p *simPort) remove() {

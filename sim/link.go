@@ -131,11 +131,13 @@ func (l *link) Info() (port.Info, error) {
 	if p.removed {
 		return port.Info{}, l.error("info", port.ErrGone)
 	}
+	agent := l.fabric.core.agent(p, p.Num)
+	pi := agent.PortInfo(p.Port)
 	info := port.Info{
 		Device: n.Name, Port: p.Num, LinkLayer: port.LinkInfiniBand,
 		NodeType: n.Type, NodeGUID: n.GUID, PortGUID: p.GUID, NodeDesc: n.Desc,
-		State: p.state(), PhysState: p.physState(),
-		LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, CapMask: p.capMask(),
+		State: pi.PortState, PhysState: pi.PortPhysicalState,
+		LID: pi.LID, LMC: pi.LMC, SMLID: pi.MasterSMLID, SMSL: pi.MasterSMSL, CapMask: pi.CapabilityMask,
 		GIDs:  []mad.GID{p.GID(l.fabric.core.sub.GIDPrefix)},
 		PKeys: append([]mad.PKey(nil), p.PKeys...),
 	}
@@ -153,7 +155,6 @@ func (l *link) SetIsSM(on bool) error {
 		return l.error("set IsSM", port.ErrGone)
 	}
 	l.port.isSM = on
-	l.fabric.core.changes++
 	return nil
 }
 

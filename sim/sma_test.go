@@ -44,26 +44,34 @@ func TestNodeInfo(t *testing.T) {
 	})
 }
 
+// capMask is that of every end port without an SM.
+const capMask = mad.CapIsNoticeSupported | mad.CapIsSLMappingSupported | mad.CapIsLEDInfoSupported |
+	mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported
+
 func TestPortInfo(t *testing.T) {
 	// What end ports have and physical ports of switches have not.
 	end := mad.PortInfo{
 		GidPrefix: 0xfe80000000000000, MasterSMLID: 1, GUIDCap: 8, SubnetTimeOut: 18,
-		CapabilityMask: mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported,
+		CapabilityMask: capMask, CapabilityMask2: mad.Cap2IsPortInfoExtendedSupported,
 	}
 	common := func(p mad.PortInfo, localPort uint8, mtu mad.MTU, width mad.LinkWidth, speed mad.Speed) mad.PortInfo {
 		p.LocalPortNum = localPort
 		p.PortState, p.PortPhysicalState, p.LinkDownDefaultState = mad.PortStateActive, mad.PortPhysStateLinkUp, 2
-		p.NeighborMTU, p.MTUCap, p.VLCap, p.OperationalVLs, p.RespTimeValue = mtu, mtu, 1, 1, 16
+		p.NeighborMTU, p.MTUCap, p.RespTimeValue = mtu, mtu, 16
+		p.VLCap, p.OperationalVLs, p.VLArbitrationHighCap, p.VLArbitrationLowCap = mad.VLs0to7, mad.VLs0to7, 8, 8
 		p.LinkWidthActive = width
 		p.LinkWidthSupported, p.LinkWidthEnabled = width|mad.LinkWidth1X, width|mad.LinkWidth1X
 		p.SetSpeed(speed)
 		p.SetSpeedsUpTo(speed)
+		p.LinkSpeedActive = mad.LinkSpeedQDR // no link of demo is slower
 		return p
 	}
 	h8 := common(end, 1, mad.MTU4096, mad.LinkWidth4X, mad.SpeedHDR)
-	h8.LID, h8.CapabilityMask2 = 8, mad.Cap2IsLinkSpeedHDRSupported
-	s2p0 := common(end, 12, mad.MTU4096, mad.LinkWidth4X, mad.SpeedEDR)
-	s2p0.LID = 10
+	h8.LID, h8.CapabilityMask2 = 8, h8.CapabilityMask2|mad.Cap2IsLinkSpeedHDRSupported
+	extended := h8
+	extended.LinkSpeedActive = 0
+	s2p0 := common(end, 12, mad.MTU4096, mad.LinkWidth4X, mad.SpeedHDR) // as its fastest link
+	s2p0.LID, s2p0.CapabilityMask2 = 10, s2p0.CapabilityMask2|mad.Cap2IsLinkSpeedHDRSupported
 	s2p12 := common(mad.PortInfo{}, 12, mad.MTU2048, mad.LinkWidth4X, mad.SpeedQDR)
 	s2p3 := common(mad.PortInfo{}, 12, mad.MTU4096, mad.LinkWidth1X, mad.SpeedEDR)
 	s2p5 := common(mad.PortInfo{}, 12, mad.MTU4096, mad.LinkWidth4X, mad.SpeedEDR)
@@ -76,7 +84,7 @@ func TestPortInfo(t *testing.T) {
 	}{
 		{"CA, port of the request", mad.Route{0, 1, 12, 4}, 0, h8},
 		{"CA, port 1", mad.Route{0, 1, 12, 4}, 1, h8},
-		{"CA, SM knows extended speeds", mad.Route{0, 1, 12, 4}, 1<<31 | 1, h8},
+		{"CA, SM knows extended speeds", mad.Route{0, 1, 12, 4}, 1<<31 | 1, extended},
 		{"switch port 0", mad.Route{0, 1, 12}, 0, s2p0},
 		{"switch port 12", mad.Route{0, 1, 12}, 12, s2p12},
 		{"switch port 3", mad.Route{0, 1, 12}, 3, s2p3},
@@ -108,8 +116,8 @@ links:
 			mask mad.PortCapMask2 // bits of IBA 14.2.5.6, CapabilityMask2
 			rate mad.Rate
 		}{
-			"a": {1<<5 | 1<<10, mad.Rate400G},
-			"b": {1<<4 | 1<<5 | 1<<10 | 1<<11 | 1<<12, mad.Rate400G},
+			"a": {1<<1 | 1<<5 | 1<<10, mad.Rate400G},
+			"b": {1<<1 | 1<<4 | 1<<5 | 1<<10 | 1<<11 | 1<<12, mad.Rate400G},
 		} {
 			var info mad.PortInfo
 			info.DecodeFrom(dataOf(t, r.must(name, byRoute(mad.Route{0}, mad.AttrPortInfo, 0))))
@@ -198,9 +206,11 @@ func TestStatuses(t *testing.T) {
 		{"Set NodeInfo", ca, mad.AttrNodeInfo, 0, set(mad.OffMethod, 0x02), 0x0c},
 		{"Set PortInfo", ca, mad.AttrPortInfo, 1, set(mad.OffMethod, 0x02), 0x0c},
 		{"unknown attribute", ca, 0xff00, 0, nil, 0x0c},
-		{"attribute not there yet", ca, 0x0017, 0, nil, 0x0c},
+		{"Set LedInfo", ca, mad.AttrLedInfo, 0, set(mad.OffMethod, 0x02), 0x0c},
 		{"SwitchInfo of a CA", ca, mad.AttrSwitchInfo, 0, nil, 0x0c},
 		{"LinearForwardingTable of a CA", ca, mad.AttrLinearForwardingTable, 0, nil, 0x0c},
+		{"MulticastForwardingTable of a CA", ca, mad.AttrMulticastForwardingTable, 0, nil, 0x0c},
+		{"RandomForwardingTable, RandomFDBCap is 0", sw, mad.AttrRandomForwardingTable, 0, nil, 0x0c},
 		{"SMInfo where no SM is", ca, mad.AttrSMInfo, 0, nil, 0x0c},
 		{"PortInfo 2 of 1", ca, mad.AttrPortInfo, 2, nil, 0x1c},
 		{"PortInfo 13 of 12", sw, mad.AttrPortInfo, 13, nil, 0x1c},
@@ -209,6 +219,18 @@ func TestStatuses(t *testing.T) {
 		{"P_KeyTable block 4", ca, mad.AttrPKeyTable, 4, nil, 0x1c},
 		{"P_KeyTable block 1 of a physical port", sw, mad.AttrPKeyTable, 0x00010001, nil, 0x1c},
 		{"P_KeyTable of port 13", sw, mad.AttrPKeyTable, 0x000d0000, nil, 0x1c},
+		{"SLtoVLMappingTable to port 13", sw, mad.AttrSLtoVLMappingTable, 0x010d, nil, 0x1c},
+		{"SLtoVLMappingTable from port 13", sw, mad.AttrSLtoVLMappingTable, 0x0d01, nil, 0x1c},
+		{"SLtoVLMappingTable of all ports at once", sw, mad.AttrSLtoVLMappingTable, 0x00010101, nil, 0x1c},
+		{"VLArbitrationTable block 0", ca, mad.AttrVLArbitrationTable, 1, nil, 0x1c},
+		{"VLArbitrationTable block 5", ca, mad.AttrVLArbitrationTable, 0x00050001, nil, 0x1c},
+		{"VLArbitrationTable of port 13", sw, mad.AttrVLArbitrationTable, 0x0001000d, nil, 0x1c},
+		{"MulticastForwardingTable block 128", sw, mad.AttrMulticastForwardingTable, 128, nil, 0x1c},
+		{"MulticastForwardingTable position of port 16", sw, mad.AttrMulticastForwardingTable, 1 << 28, nil, 0x1c},
+		{"VendorDiag beyond the end", ca, mad.AttrVendorDiag, 1, nil, 0x1c},
+		{"LedInfo of port 13", sw, mad.AttrLedInfo, 13, nil, 0x1c},
+		{"PortInfoExtended of port 2", ca, mad.AttrPortInfoExtended, 2, nil, 0x1c},
+		{"MlnxExtPortInfo of port 13", sw, mad.AttrMlnxExtPortInfo, 13, nil, 0x1c},
 		{"LinearForwardingTable block 768", sw, mad.AttrLinearForwardingTable, 768, nil, 0x1c},
 	}
 	inBubble(t, Config{}, func(r *rig) {
@@ -225,6 +247,49 @@ func TestStatuses(t *testing.T) {
 		w := byRoute(mad.Route{0, 1}, 0xff00, 0)
 		if got := r.must("h1", w); binary.BigEndian.Uint16(got.MAD[mad.OffStatus:]) != 0x800c {
 			t.Errorf("directed: status % x, want the D bit and 0x0c", got.MAD[mad.OffStatus:mad.OffStatus+2])
+		}
+	})
+}
+
+// TestNotice: a switch keeps the last change of a link, as in trap 128 of IBA
+// 14.2.5.1.
+func TestNotice(t *testing.T) {
+	inBubble(t, Config{}, func(r *rig) {
+		notice := func(lid mad.LID) (n mad.SMPNotice) {
+			t.Helper()
+			n.DecodeFrom(dataOf(t, r.must("h1", byLID(lid, mad.AttrNotice, 0))))
+			return n
+		}
+		empty := mad.SMPNotice{Type: mad.NoticeTypeEmpty}
+		changed := mad.SMPNotice{IsGeneric: true, Type: mad.NoticeTypeUrgent, ProducerType: mad.ProducerTypeSwitch,
+			TrapNumber: 128, IssuerLID: 10, NoticeCount: 1}
+		changed.DataDetails[1] = 10 // LIDADDR
+		steps := []struct {
+			name   string
+			do     func() error
+			s2, h8 mad.SMPNotice
+			toggle bool
+		}{
+			{"at first", func() error { return nil }, empty, empty, false},
+			{"cut", func() error { return r.fab.Cut(r.port("h7")) }, changed, empty, true},
+			{"cut again", func() error { return r.fab.Cut(r.port("h7")) }, changed, empty, true},
+			{"restored", func() error { return r.fab.Restore(r.port("h7")) }, changed, empty, false},
+			{"pulled out", func() error { return r.fab.Remove(r.port("h7").Node, 1) }, changed, empty, true},
+		}
+		for _, step := range steps {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+			step.s2.NoticeToggle = step.toggle
+			if got := notice(10); got != step.s2 {
+				t.Errorf("%s: s2 says %+v, want %+v", step.name, got, step.s2)
+			}
+			if got := notice(8); got != step.h8 {
+				t.Errorf("%s: h8 says %+v", step.name, got)
+			}
+		}
+		if got := notice(9); got != empty {
+			t.Errorf("s1 says %+v, its links did not change", got)
 		}
 	})
 }
@@ -306,8 +371,7 @@ func TestInfo(t *testing.T) {
 			Device: "h7", Port: 1, LinkLayer: port.LinkInfiniBand, NodeType: mad.NodeTypeCA,
 			NodeGUID: 0x0200000100000700, PortGUID: 0x0200000100000701, NodeDesc: "h7",
 			State: mad.PortStateActive, PhysState: mad.PortPhysStateLinkUp, LID: 7, SMLID: 1,
-			CapMask: mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported,
-			Width:   mad.LinkWidth1X, Rate: mad.Rate25G,
+			CapMask: capMask, Width: mad.LinkWidth1X, Rate: mad.Rate25G,
 			GIDs: []mad.GID{mad.MakeGID(0xfe80000000000000, 0x0200000100000701)}, PKeys: []mad.PKey{0xffff},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -17,19 +17,41 @@ const (
 
 // query is a request whose header is in order.
 type query struct {
-	from   *topo.Port // the requester
-	table  bool       // GetTable; else Get
-	mask   uint64     // the components that count
-	record []byte     // their values: mad.SADataSize bytes
+	from     *topo.Port // the requester
+	table    bool       // GetTable; else Get
+	trusted  bool       // it has the SM_Key
+	modifier uint32     // the attribute modifier
+	mask     uint64     // the components that count
+	record   []byte     // their values: mad.SADataSize bytes
 }
 
 // has tells whether any of the given components counts.
 func (q *query) has(bits uint64) bool { return q.mask&bits != 0 }
 
-// records are encoded records, each of size bytes.
+// records are encoded records, each of size bytes and as far apart as in an
+// answer.
 type records struct {
-	size int
-	rows [][]byte
+	size  int
+	count int
+	data  []byte
+}
+
+// distance is the space of a record: whole words of 8 bytes (IBA 15.2.1.1).
+func (r *records) distance() int { return (r.size + 7) / 8 * 8 }
+
+// add appends a record and gives its bytes, until the next one is added.
+func (r *records) add(rec mad.Structure) []byte {
+	at := len(r.data)
+	r.data, _ = rec.AppendBinary(r.data) // never fails
+	r.data = append(r.data, make([]byte, r.distance()-r.size)...)
+	r.count++
+	return r.data[at : at+r.size]
+}
+
+// drop takes the last record away.
+func (r *records) drop() {
+	r.count--
+	r.data = r.data[:r.count*r.distance()]
 }
 
 // answer gives the response to a request from a LID as one message of any
@@ -39,7 +61,8 @@ func (s *Server) answer(from mad.LID, req []byte) []byte {
 	if len(req) < mad.Size || mad.IsResponse(req) {
 		return nil
 	}
-	if key := binary.BigEndian.Uint64(req[offSMKey:]); key != 0 && key != s.cfg.SMKey {
+	key := binary.BigEndian.Uint64(req[offSMKey:])
+	if key != 0 && key != s.cfg.SMKey {
 		return nil
 	}
 	requester, ok := s.sub.PortByLID(from)
@@ -47,43 +70,56 @@ func (s *Server) answer(from mad.LID, req []byte) []byte {
 		return nil
 	}
 	q := &query{
-		from:   requester,
-		table:  mad.Method(req[mad.OffMethod]) == mad.MethodGetTable,
-		mask:   binary.BigEndian.Uint64(req[offComponentMask:]),
-		record: req[mad.OffSAData:mad.Size],
+		from:     requester,
+		table:    mad.Method(req[mad.OffMethod]) == mad.MethodGetTable,
+		trusted:  key == s.cfg.SMKey,
+		modifier: binary.BigEndian.Uint32(req[mad.OffModifier:]),
+		mask:     binary.BigEndian.Uint64(req[offComponentMask:]),
+		record:   req[mad.OffSAData:mad.Size],
 	}
 	if req[0] != mad.BaseVersion || req[mad.OffClassVersion] != ClassVersion {
 		return refuse(req, mad.StatusBadVersion)
 	}
-	if !q.table && mad.Method(req[mad.OffMethod]) != mad.MethodGet {
+	switch mad.Method(req[mad.OffMethod]) {
+	case mad.MethodGet, mad.MethodGetTable:
+	case mad.MethodSet, mad.MethodDelete: // of the class, but of no record yet
+		return refuse(req, mad.StatusBadAttribute)
+	default:
 		return refuse(req, mad.StatusBadMethod)
 	}
-	var found records
-	status := mad.StatusOK
-	switch mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:])) {
-	case mad.AttrClassPortInfo:
-		if q.table {
-			return refuse(req, mad.StatusBadAttribute)
-		}
-		found = classPortInfo()
-	case mad.AttrNodeRecord:
-		found = s.nodes(q)
-	case mad.AttrPathRecord:
-		found, status = s.paths(q)
-	default:
-		return refuse(req, mad.StatusBadAttribute)
-	}
-	switch n := len(found.rows); {
+	found, status := s.find(mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:])), q)
+	switch {
 	case status != mad.StatusOK:
 		return refuse(req, status)
-	case n > s.cfg.MaxRecords:
+	case q.table && found.count > s.limit(q):
 		return refuse(req, mad.StatusSANoResources)
-	case n == 0 && !q.table:
+	case found.count == 0 && !q.table:
 		return refuse(req, mad.StatusSANoRecords)
-	case n > 1 && !q.table: // IBA C15-0.1.30
+	case found.count > s.limit(q): // IBA C15-0.1.30
 		return refuse(req, mad.StatusSATooManyRecords)
 	}
-	return respond(req, q.table, found)
+	return respond(req, q.table, &found)
+}
+
+// find gives the records that a query selects.
+func (s *Server) find(attribute mad.AttributeID, q *query) (records, mad.Status) {
+	switch attribute {
+	case mad.AttrClassPortInfo:
+		if q.table {
+			return records{}, mad.StatusBadAttribute
+		}
+		return classPortInfo(), mad.StatusOK
+	case mad.AttrPathRecord:
+		return s.paths(q)
+	}
+	k := kinds[attribute]
+	switch {
+	case k == nil:
+		return records{}, mad.StatusBadAttribute
+	case k.trusted && !q.trusted:
+		return records{}, mad.StatusSAReqInvalid
+	}
+	return s.search(k, q), mad.StatusOK
 }
 
 // header makes the headers of a response: those of the request, with the method
@@ -109,16 +145,12 @@ func refuse(req []byte, status mad.Status) []byte {
 
 // respond answers with records. A table goes by RMPP whatever its length, as
 // OpenSM sends it: only so an empty one differs from one record of zeros.
-func respond(req []byte, table bool, found records) []byte {
-	distance := (found.size + 7) / 8 * 8
-	resp := header(req, max(mad.OffSAData+len(found.rows)*distance, mad.Size))
-	if len(found.rows) > 0 {
-		binary.BigEndian.PutUint16(resp[offAttributeOffset:], uint16(distance/8))
+func respond(req []byte, table bool, found *records) []byte {
+	resp := header(req, max(mad.OffSAData+len(found.data), mad.Size))
+	if found.count > 0 {
+		binary.BigEndian.PutUint16(resp[offAttributeOffset:], uint16(found.distance()/8))
 	}
-	for _, row := range found.rows {
-		resp = append(resp, row...)
-		resp = append(resp, make([]byte, distance-found.size)...)
-	}
+	resp = append(resp, found.data...)
 	if table {
 		resp[offRMPPFlags] = byte(mad.RMPPFlagActive)
 		return resp

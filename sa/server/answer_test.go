@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/binary"
+	"slices"
 	"testing"
 
 	"github.com/ibsm/ibsm/mad"
@@ -43,7 +44,11 @@ func request(t testing.TB, method mad.Method, attr mad.AttributeID, like mad.Str
 	h := mad.Header{BaseVersion: 1, MgmtClass: mad.ClassSubnAdm, ClassVersion: 2, Method: method, AttributeID: attr, TransactionID: 0x1234}
 	h.EncodeTo((*[mad.HeaderSize]byte)(req))
 	if like != nil {
-		copy(req[mad.OffSAData:], encode(like))
+		data, err := like.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(req[mad.OffSAData:], data)
 		var mask uint64
 		for _, name := range fields {
 			f, err := like.Layout().Find(name)
@@ -63,13 +68,17 @@ func split(t testing.TB, req, resp []byte, size int) (status mad.Status, rows []
 	if len(resp) < mad.OffSAData {
 		t.Fatalf("response of %d bytes", len(resp))
 	}
-	table := mad.Method(req[mad.OffMethod]) == mad.MethodGetTable
+	method := mad.Method(req[mad.OffMethod])
+	table := method == mad.MethodGetTable
+	if method == mad.MethodSet { // is answered by GetResp (IBA 13.4.5)
+		method = mad.MethodGet
+	}
 	status = mad.Status(binary.BigEndian.Uint16(resp[mad.OffStatus:]))
 	offset := int(binary.BigEndian.Uint16(resp[offAttributeOffset:])) * 8
 	active := resp[offRMPPFlags] == 1
 	data := resp[mad.OffSAData:]
 	switch {
-	case resp[mad.OffMethod] != req[mad.OffMethod]|0x80:
+	case mad.Method(resp[mad.OffMethod]) != method|0x80:
 		t.Fatalf("method %#x answers %#x", resp[mad.OffMethod], req[mad.OffMethod])
 	case string(resp[mad.OffTID:mad.OffRMPP]) != string(req[mad.OffTID:mad.OffRMPP]):
 		t.Fatal("transaction id, attribute or modifier are not the request's")
@@ -109,10 +118,15 @@ func TestHeader(t *testing.T) {
 		{"ClassPortInfo", mad.MethodGet, mad.AttrClassPortInfo, nil, mad.StatusOK},
 		{"base version 2", mad.MethodGet, mad.AttrClassPortInfo, set(0, 2), mad.StatusBadVersion},
 		{"class version 1", mad.MethodGet, mad.AttrClassPortInfo, set(mad.OffClassVersion, 1), mad.StatusBadVersion},
-		{"Delete", mad.MethodDelete, mad.AttrPathRecord, nil, mad.StatusBadMethod},
+		{"Delete a path", mad.MethodDelete, mad.AttrPathRecord, nil, mad.StatusBadAttribute}, // osm_sa_path_record.c
+		{"Set a service", mad.MethodSet, mad.AttrServiceRecord, nil, mad.StatusBadAttribute},
+		{"Delete a service", mad.MethodDelete, mad.AttrServiceRecord, nil, mad.StatusBadAttribute},
+		{"join a group", mad.MethodSet, mad.AttrMCMemberRecord, nil, mad.StatusBadAttribute},
+		{"subscribe", mad.MethodSet, mad.AttrInformInfo, nil, mad.StatusBadAttribute},
+		{"InformInfo is no record", mad.MethodGetTable, mad.AttrInformInfo, nil, mad.StatusBadAttribute},
 		{"GetMulti", mad.MethodGetMulti, 0x3a, nil, mad.StatusBadMethod},
 		{"no such method", 0x33, mad.AttrPathRecord, nil, mad.StatusBadMethod},
-		{"PortInfoRecord", mad.MethodGetTable, 0x12, nil, mad.StatusBadAttribute},
+		{"no such record", mad.MethodGetTable, 0x4a, nil, mad.StatusBadAttribute},
 		{"table of ClassPortInfo", mad.MethodGetTable, mad.AttrClassPortInfo, nil, mad.StatusBadAttribute},
 		{"SM_Key of the SM", mad.MethodGet, mad.AttrClassPortInfo, set(offSMKey+7, 42), mad.StatusOK},
 		{"wrong SM_Key", mad.MethodGet, mad.AttrClassPortInfo, set(offSMKey+7, 41), silence},
@@ -141,16 +155,8 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// A Set is answered by GetResp (IBA 13.4.5).
-func TestSetIsAnsweredByGetResp(t *testing.T) {
-	s := demo(t)
-	resp := s.answer(portOf(t, s, "h1").LID, request(t, mad.MethodSet, mad.AttrPathRecord, nil))
-	if got := mad.Method(resp[mad.OffMethod]); got != mad.MethodGetResp {
-		t.Errorf("method %v, want %v", got, mad.MethodGetResp)
-	}
-}
-
-// The values are those that OpenSM answers with (osm_sa_class_port_info.c).
+// The values are those that OpenSM answers with (osm_sa_class_port_info.c), but
+// for the capabilities.
 func TestClassPortInfo(t *testing.T) {
 	s := demo(t)
 	req := request(t, mad.MethodGet, mad.AttrClassPortInfo, nil)
@@ -159,7 +165,10 @@ func TestClassPortInfo(t *testing.T) {
 	if err := got.UnmarshalBinary(rows[0]); err != nil {
 		t.Fatal(err)
 	}
-	want := mad.ClassPortInfo{BaseVersion: 1, ClassVersion: 2, RespTimeValue: 16, RedirectQP: 1, RedirectQKey: 0x80010000, TrapQKey: 0x80010000}
+	want := mad.ClassPortInfo{BaseVersion: 1, ClassVersion: 2,
+		CapabilityMask:  1<<8 | 1<<13,        // as in 15.2.5.1: optional records, PortInfoCapMaskMatch
+		CapabilityMask2: 1<<6 | 1<<7 | 1<<10, // FullPortInfoRecord, ExtendedSpeeds, PortInfoCapMask2Match
+		RespTimeValue:   16, RedirectQP: 1, RedirectQKey: 0x80010000, TrapQKey: 0x80010000}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -173,12 +182,22 @@ func TestComponents(t *testing.T) {
 	if want := uint64(1)<<23 - 1 - 1<<7; all != want { // bits 0 to 22, but not 7 (ib_types.h, IB_PR_COMPMASK_*)
 		t.Errorf("path components %#x, want %#x", all, want)
 	}
-	if nodeLID != 1 {
-		t.Errorf("node LID component %#x, want bit 0", nodeLID)
-	}
-	for i, bits := range nodeComponents {
-		if empty := bits == [mad.NodeRecordSize]byte{}; empty != (layout.NodeRecord.Mask[i] == "") {
-			t.Errorf("bit %d (%s): nothing is compared", i, layout.NodeRecord.Mask[i])
+	for _, k := range kinds {
+		for i, name := range k.layout.Mask {
+			if compares := slices.ContainsFunc(k.components[i], func(b byte) bool { return b != 0 }); compares != (name != "") {
+				t.Errorf("%s: bit %d (%s) compares something: %v", k.layout.Name, i, name, compares)
+			}
+		}
+		if k.list == nil {
+			continue
+		}
+		if f, err := k.layout.Find(k.layout.Mask[0]); err != nil || f.Kind != layout.KindLID || f.Off != 0 {
+			t.Errorf("%s: the first component is not the LID: %+v, %v", k.layout.Name, f, err)
+		}
+		for _, f := range k.layout.Fields {
+			if f.Kind == layout.KindStruct && layout.AttributeOf(uint8(mad.ClassSubnLIDRouted), f.Of) == nil {
+				t.Errorf("%s: %s is no attribute of subnet management", k.layout.Name, f.Name)
+			}
 		}
 	}
 }
@@ -191,17 +210,27 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(lid, request(f, mad.MethodGetTable, mad.AttrNodeRecord, &mad.NodeRecord{LID: 1}, "LID"))
 	f.Add(lid, request(f, mad.MethodGetTable, mad.AttrPathRecord, &mad.PathRecord{}))
 	f.Add(lid, request(f, mad.MethodGet, mad.AttrPathRecord, &mad.PathRecord{DLID: 3, SLID: 1, MTU: 4, NumbPath: 3}, "DLID", "SLID", "MTU", "NumbPath"))
+	for attr, k := range kinds {
+		req := request(f, mad.MethodGetTable, attr, nil)
+		f.Add(lid, req)
+		for i := range req[mad.OffSAData:] {
+			req[mad.OffSAData+i] = byte(i)
+		}
+		binary.BigEndian.PutUint64(req[offComponentMask:], 1<<len(k.layout.Mask)-1)
+		binary.BigEndian.PutUint32(req[mad.OffModifier:], matchSets)
+		f.Add(lid, req)
+	}
 	f.Add(lid, make([]byte, 20))
 	f.Fuzz(func(t *testing.T, from uint16, req []byte) {
 		resp := s.answer(mad.LID(from), req)
 		if resp == nil {
 			return
 		}
-		if mad.Method(req[mad.OffMethod]) == mad.MethodSet {
-			req[mad.OffMethod] = byte(mad.MethodGet)
+		attr := mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:]))
+		size := map[mad.AttributeID]int{mad.AttrPathRecord: mad.PathRecordSize, mad.AttrClassPortInfo: mad.ClassPortInfoSize}[attr]
+		if k := kinds[attr]; k != nil {
+			size = k.layout.Size
 		}
-		size := map[mad.AttributeID]int{mad.AttrNodeRecord: mad.NodeRecordSize, mad.AttrPathRecord: mad.PathRecordSize,
-			mad.AttrClassPortInfo: mad.ClassPortInfoSize}[mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:]))]
 		split(t, req, resp, size)
 	})
 }

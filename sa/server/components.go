@@ -1,13 +1,10 @@
 package server
 
-import (
-	"github.com/ibsm/ibsm/mad"
-	"github.com/ibsm/ibsm/mad/layout"
-)
+import "github.com/ibsm/ibsm/mad/layout"
 
 // Components of the queries that are more than a comparison of bits.
 var (
-	nodeLID = layout.NodeRecord.MaskOf("LID")
+	portInfoOptions = layout.PortInfoRecord.MaskOf("Options")
 
 	pathServiceID  = layout.PathRecord.MaskOf("ServiceID")
 	pathDGID       = layout.PathRecord.MaskOf("DGID")
@@ -31,22 +28,3 @@ var (
 	pathLife       = layout.PathRecord.MaskOf("PacketLifeTime")
 	pathPreference = layout.PathRecord.MaskOf("Preference")
 )
-
-// nodeComponents holds, for each mask bit of NodeRecord, the bits of the record
-// that it selects: none for a reserved one.
-var nodeComponents = componentBits(layout.NodeRecord)
-
-func componentBits(s *layout.Struct) [][mad.NodeRecordSize]byte {
-	bits := make([][mad.NodeRecordSize]byte, len(s.Mask))
-	for _, f := range s.Leaves() {
-		for i, name := range s.Mask {
-			if name != f.Name {
-				continue
-			}
-			for b := f.Off; b < f.Off+f.Bits(); b++ {
-				bits[i][b/8] |= 0x80 >> (b % 8)
-			}
-		}
-	}
-	return bits
-}

@@ -50,8 +50,8 @@ func (s *Server) paths(in *query) (records, mad.Status) {
 	for _, src := range srcs {
 		for _, dst := range dsts {
 			for rec := range s.pairPaths(q, src, dst) {
-				found.rows = append(found.rows, encode(rec))
-				if !q.table || len(found.rows) > s.cfg.MaxRecords {
+				found.add(rec)
+				if !q.table || found.count > s.limit(in) {
 					return found, mad.StatusOK
 				}
 			}
@@ -209,7 +209,7 @@ func (s *Server) way(q *pathQuery, src, dst *topo.Port, dlid mad.LID) (w way, ok
 	if err != nil {
 		return w, false
 	}
-	w = way{mtu: min(src.MTU, dst.MTU), rate: slower(endRate(src), endRate(dst))}
+	w = way{mtu: min(src.MTU, dst.MTU), rate: slower(src.LinkPort().Rate(), dst.LinkPort().Rate())}
 	if src != dst {
 		w.life = s.sub.SubnetTimeOut
 	}
@@ -229,21 +229,6 @@ func (s *Server) way(q *pathQuery, src, dst *topo.Port, dlid mad.LID) (w way, ok
 		ok = fitsLife(q.want.PacketLifeTimeSelector, q.want.PacketLifeTime, w.life)
 	}
 	return w, ok
-}
-
-// endRate is the rate that an end port can take: that of its link. Port 0 of a
-// switch has none, and is as fast as the fastest link of the switch.
-func endRate(p *topo.Port) mad.Rate {
-	if !p.Node.IsSwitch() {
-		return p.Rate()
-	}
-	fastest := mad.RateNone
-	for i := range p.Node.Ports {
-		if r := p.Node.Ports[i].Rate(); r.Compare(fastest) > 0 {
-			fastest = r
-		}
-	}
-	return fastest
 }
 
 func slower(a, b mad.Rate) mad.Rate {

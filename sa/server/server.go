@@ -1,6 +1,9 @@
 // Package server is a subnet administrator (SA) over any port: it answers
-// queries about a [topo.Subnet] (IBA 15). It knows ClassPortInfo, NodeRecord and
-// PathRecord, by Get and GetTable, with every component of each record.
+// queries about a [topo.Subnet] (IBA 15). It knows ClassPortInfo, paths, links and
+// every record that holds an attribute of subnet management, by Get and GetTable,
+// with every component; the attributes are what the agents of the nodes answer
+// (package sma). Of multicast groups, services and subscriptions the subnet has
+// none, and they cannot be made: Set and Delete get a status.
 //
 // Where the IBA leaves a choice it does what OpenSM does; where OpenSM stays
 // silent, as it does to an attribute or a method that it does not know, the
@@ -20,7 +23,8 @@ const ClassVersion = 2
 // Config has the choices of a Server. The zero value is ready to use.
 type Config struct {
 	// SMKey is what a request's SM_Key must be, if that is not 0; requests with
-	// another one are dropped (IBA C15-0.1.5).
+	// another one are dropped (IBA C15-0.1.5), and only requests with it get
+	// P_KeyTableRecords. 0: DefaultSMKey.
 	SMKey uint64
 	// MaxRecords is the largest table that is sent, a larger one is refused with
 	// ERR_NO_RESOURCES. 0: 1<<20, which are 64 MiB of paths.
@@ -28,6 +32,9 @@ type Config struct {
 	// RMPP says who segments long answers. RMPPNone: the port (RMPPKernel).
 	RMPP port.RMPPMode
 }
+
+// DefaultSMKey is the SM_Key of an SM that was not told another one: OpenSM's.
+const DefaultSMKey = 1
 
 const defaultMaxRecords = 1 << 20
 
@@ -66,6 +73,9 @@ func New(dev port.Device, sub *topo.Subnet, cfg Config) (*Server, error) {
 }
 
 func newServer(sub *topo.Subnet, cfg Config) *Server {
+	if cfg.SMKey == 0 {
+		cfg.SMKey = DefaultSMKey
+	}
 	if cfg.MaxRecords == 0 {
 		cfg.MaxRecords = defaultMaxRecords
 	}
