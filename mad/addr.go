@@ -54,7 +54,7 @@ var addrPrefixes = map[string]func(text, rest string) (Addr, error){
 	"lid":  parseLID,
 	"guid": parseGUID,
 	"gid":  parseGID,
-	"dr":   parseRoute,
+	"dr":   parseDirected,
 	"name": parseName,
 }
 
@@ -309,6 +309,15 @@ func parseRoute(text, s string) (Addr, error) {
 		return Addr{}, &AddrError{Text: text, Why: fmt.Sprintf("a directed route of %d hops; an SMP has room for %d", route.Hops(), MaxDirectedHops)}
 	}
 	return Addr{Kind: AddrRoute, Route: route}, nil
+}
+
+// parseDirected reads what dr: stands before: a route from the local port, or
+// from a LID.
+func parseDirected(text, s string) (Addr, error) {
+	if lid, route, ok := strings.Cut(s, ":"); ok {
+		return parseCombined(text, lid, route)
+	}
+	return parseRoute(text, s)
 }
 
 func parseCombined(text, lid, route string) (Addr, error) {
