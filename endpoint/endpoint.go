@@ -4,12 +4,16 @@
 // An endpoint is written KIND:REST. The kinds:
 //
 //	sim:FABRIC[#NODE[/PORT]]   a simulated fabric, brought up, with an SA on its SM's port
+//	ibsim:[NODE]               a node of the ibsim whose sockets IBSIM_SOCKNAME names
 //
 // FABRIC is an embedded fabric (demo), a generator with its parameters
 // (two-level:leafs=36,spines=18,hosts=18) or a fabric file. NODE is a node's
 // name in the fabric file or its NodeDescription; without it the device is the
 // first host's. PORT is a port number; without it, it is the node's first end
 // port.
+//
+// To ibsim, NODE is the id of a node in the netlist, or a NodeDescription; without
+// it the device is at the netlist's first node.
 package endpoint
 
 import (
@@ -35,12 +39,17 @@ var ErrNone = errors.New("no endpoint is named: name one with --on or IBSM_ON, s
 
 // kind is one back end.
 type kind struct {
-	open func(ctx context.Context, rest string) (port.Device, error)
-	list func(ctx context.Context, rest string) ([]Choice, error)
+	open  func(ctx context.Context, rest string) (port.Device, error)
+	list  func(ctx context.Context, rest string) ([]Choice, error)
+	needs string // what to say when nothing follows the kind; "" if that is fine
 }
 
 var kinds = map[string]kind{
-	"sim": {open: openSim, list: listSim},
+	"sim": {
+		open: openSim, list: listSim,
+		needs: "names no fabric: write sim:demo, a generator such as two-level:leafs=36,spines=18,hosts=18, or a fabric file",
+	},
+	"ibsim": {open: openIbsim, list: listIbsim},
 }
 
 // Choice is a port that an endpoint offers.
@@ -81,14 +90,14 @@ func parse(endpoint string) (kind, string, error) {
 	if strings.TrimSpace(endpoint) == "" {
 		return kind{}, "", ErrNone
 	}
-	name, rest, ok := strings.Cut(endpoint, ":")
+	name, rest, _ := strings.Cut(endpoint, ":")
 	name, rest = strings.TrimSpace(name), strings.TrimSpace(rest)
 	k, known := kinds[name]
 	switch {
 	case !known:
-		return kind{}, "", &Error{endpoint, fmt.Errorf("unknown kind %q: an endpoint is sim:FABRIC[#NODE[/PORT]], such as sim:demo", name)}
-	case !ok || rest == "":
-		return kind{}, "", &Error{endpoint, fmt.Errorf("names no fabric: write sim:demo, a generator such as two-level:leafs=36,spines=18,hosts=18, or a fabric file")}
+		return kind{}, "", &Error{endpoint, fmt.Errorf("unknown kind %q: an endpoint is sim:FABRIC[#NODE[/PORT]], such as sim:demo, or ibsim:[NODE]", name)}
+	case rest == "" && k.needs != "":
+		return kind{}, "", &Error{endpoint, errors.New(k.needs)}
 	}
 	return k, rest, nil
 }

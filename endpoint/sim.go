@@ -69,6 +69,9 @@ type simDevice struct {
 
 func (d *simDevice) Close() error { return d.simulation.Close() }
 
+// Warnings tell what was passed over or put right in the fabric's file.
+func (d *simDevice) Warnings() []topo.Warning { return d.simulation.sub.Warnings }
+
 func openSim(ctx context.Context, rest string) (port.Device, error) {
 	sub, at, err := loadSim(rest)
 	if err != nil {

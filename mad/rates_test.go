@@ -48,10 +48,9 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
-// The order of OpenSM's ordered_rates (ib_types.h, ib_path_rate_get_next), with
-// 1600 after it.
+// The order of OpenSM's ordered_rates (osm_helper.c), with 1600 after it.
 func TestRateOrder(t *testing.T) {
-	order := []mad.Rate{2, 5, 3, 11, 6, 15, 19, 4, 7, 20, 12, 8, 9, 16, 13, 10, 14, 17, 18, 21, 22, 23, 24, 25}
+	order := []mad.Rate{2, 5, 3, 11, 6, 4, 15, 19, 7, 8, 20, 12, 9, 10, 16, 13, 14, 17, 18, 21, 22, 23, 24, 25}
 	var known []mad.Rate
 	for _, v := range layout.Rate.Values {
 		if v.Value != 0 {

@@ -22,6 +22,8 @@ var (
 	// ErrUnsupported: the SA, or this package, does not know the version, the
 	// method or the attribute.
 	ErrUnsupported = errors.New("the query is not supported")
+	// ErrIncomplete: a table that was cut on its way.
+	ErrIncomplete = errors.New("the answer is incomplete")
 	// ErrNoSA: the port does not know an SA to ask.
 	ErrNoSA = errors.New("no SA is known")
 )
@@ -78,6 +80,22 @@ func (e *MalformedError) Error() string {
 	return fmt.Sprintf("SA at %v: malformed answer for %s (AttributeOffset %d bytes, %d bytes of records): %s",
 		e.From, e.Attribute, e.Offset, e.Length, e.Detail)
 }
+
+// IncompleteError is an answer of which only the first MAD came, because what
+// carries it, such as ibsim, has no RMPP. The records in that MAD came before the
+// error. An answer that just fills its MAD looks the same.
+type IncompleteError struct {
+	Attribute string
+	From      mad.AddressVector // the SA
+	Records   int               // that came
+}
+
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("SA at %v: GetTable %s: %v: of a longer one the first MAD came, with %d whole records, for want of RMPP on the way",
+		e.From, e.Attribute, ErrIncomplete, e.Records)
+}
+
+func (e *IncompleteError) Unwrap() error { return ErrIncomplete }
 
 // NotFoundError is an address that no port of the subnet has.
 type NotFoundError struct {

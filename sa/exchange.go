@@ -38,8 +38,8 @@ var errStop = errors.New("no more records are wanted")
 // one. In RMPP mode RMPPUser records come as they arrive. An error ends the
 // sequence; what came before it is part of the answer only.
 //
-// Errors: *StatusError, *MalformedError, ErrNoSA, an *agents.Error (that is
-// agents.ErrTimeout when no try got an answer).
+// Errors: *StatusError, *MalformedError, *IncompleteError, ErrNoSA, an
+// *agents.Error (that is agents.ErrTimeout when no try got an answer).
 func (c *Client) Rows(ctx context.Context, req Request) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		err := c.exchange(ctx, &req, func(row []byte) error {
@@ -96,7 +96,7 @@ func (c *Client) exchange(ctx context.Context, req *Request, emit func(row []byt
 
 // compose makes the MAD of a query.
 func (c *Client) compose(req *Request) []byte {
-	msg := make([]byte, mad.Size)
+	msg := make([]byte, mad.OffSAData+len(req.Record))
 	h := mad.Header{
 		BaseVersion: mad.BaseVersion, MgmtClass: mad.ClassSubnAdm, ClassVersion: ClassVersion,
 		Method: req.Method, AttributeID: mad.AttributeID(req.Attribute.ID),
@@ -116,6 +116,7 @@ type answer struct {
 
 	from    mad.AddressVector
 	records *splitter // nil before the headers, and if there are no records to look at
+	got     int       // records handed on
 	err     error     // what ended it early
 }
 
@@ -154,12 +155,24 @@ func (a *answer) begin(head *agents.Response, data []byte) error {
 		return &MalformedError{Attribute: a.req.Attribute.Name, From: a.from,
 			Detail: fmt.Sprintf("method %v does not answer %v", method, a.req.Method)}
 	}
+	flags := mad.RMPPFlags(b[mad.OffRMPP+2])
+	active := flags&mad.RMPPFlagActive != 0
+	if !active && flags&(mad.RMPPFlagFirst|mad.RMPPFlagLast) != 0 {
+		return &MalformedError{Attribute: a.req.Attribute.Name, From: a.from,
+			Detail: fmt.Sprintf("RMPP flags %#x say that it is a segment, and of no transfer", uint8(flags&0x7))}
+	}
 	a.records = &splitter{
 		size:     a.req.Attribute.Struct.Size,
 		distance: 8 * int(binary.BigEndian.Uint16(b[offAttributeOffset:])),
 		one:      a.req.Method == mad.MethodGet,
-		single:   mad.RMPPFlags(b[mad.OffRMPP+2])&mad.RMPPFlagActive == 0,
-		emit:     a.emit,
+		single:   !active,
+		// OpenSM marks a table as Active and leaves it to the kernel below it to make
+		// segments, of version 1. Without such a kernel the first MAD comes as it is.
+		cut: active && b[mad.OffRMPP] == 0,
+		emit: func(row []byte) error {
+			a.got++
+			return a.emit(row)
+		},
 	}
 	return nil
 }
@@ -169,11 +182,17 @@ func (a *answer) end() error {
 	if a.records == nil {
 		return nil
 	}
-	return a.malformed(a.records.end())
+	if err := a.records.end(); err != nil || !a.records.cut || a.records.one {
+		return a.malformed(err)
+	}
+	return &IncompleteError{Attribute: a.req.Attribute.Name, From: a.from, Records: a.got}
 }
 
 // malformed makes an error that the user can place of one of the splitter.
 func (a *answer) malformed(err error) error {
+	if err == nil {
+		return nil
+	}
 	var what splitError
 	if !errors.As(err, &what) {
 		return err

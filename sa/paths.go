@@ -8,22 +8,28 @@ import (
 )
 
 // PathQuery selects paths. What is zero does not count, except the source: it is
-// the own port then. Ask by GID rather than by LID: OpenSM looks for a LID among
-// all ports (osm_sa_path_record.c). For other components, such as MTU and rate
-// with their selectors, use [Table] of mad.PathRecord.
+// the own port then, unless AnySource is set. Ask by GID rather than by LID:
+// OpenSM looks for a LID among all ports (osm_sa_path_record.c).
 type PathQuery struct {
 	SGID, DGID mad.GID
 	SLID, DLID mad.LID
+	AnySource  bool // paths from every port, if neither SGID nor SLID names one
 	ServiceID  uint64
 	PKey       mad.PKey
 	NumbPath   uint8 // paths for each pair of ports, at most 127. 0: all
 	Reversible bool  // only paths that lead back by the same LIDs
+	MTU        Bound[mad.MTU]
+	Rate       Bound[mad.Rate]
+	LifeTime   Bound[uint8] // of a packet: the exponent that mad.TimeOf takes, at most 63
+	// Also selects by further components. Here zero counts:
+	// sa.Match(mad.PathRecord{SL: 0, TClass: 0x20}, "SL", "TClass").
+	Also Query[mad.PathRecord]
 }
 
 // Paths asks for paths, the SA's preferred ones first.
 func (c *Client) Paths(ctx context.Context, q PathQuery) iter.Seq2[mad.PathRecord, error] {
 	return func(yield func(mad.PathRecord, error) bool) {
-		if q.SGID.IsZero() && q.SLID == 0 {
+		if q.SGID.IsZero() && q.SLID == 0 && !q.AnySource {
 			info, err := c.dev.Info()
 			if err != nil {
 				yield(mad.PathRecord{}, err)
@@ -42,21 +48,36 @@ func (c *Client) Paths(ctx context.Context, q PathQuery) iter.Seq2[mad.PathRecor
 }
 
 func (q *PathQuery) query() Query[mad.PathRecord] {
-	query := Query[mad.PathRecord]{Like: mad.PathRecord{
-		ServiceID: q.ServiceID, SGID: q.SGID, DGID: q.DGID, SLID: q.SLID, DLID: q.DLID,
-		PKey: q.PKey, NumbPath: q.NumbPath, Reversible: q.Reversible,
-	}}
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{
-		{"ServiceID", q.ServiceID != 0}, {"SGID", !q.SGID.IsZero()}, {"DGID", !q.DGID.IsZero()},
-		{"SLID", q.SLID != 0}, {"DLID", q.DLID != 0}, {"P_Key", q.PKey != 0},
-		{"NumbPath", q.NumbPath != 0}, {"Reversible", q.Reversible},
-	} {
-		if f.set {
-			query.Fields = append(query.Fields, f.name)
-		}
-	}
+	query := Query[mad.PathRecord]{Like: q.Also.Like, Fields: append([]string(nil), q.Also.Fields...)}
+	like := &query.Like
+	component(&query, "ServiceID", &like.ServiceID, q.ServiceID)
+	component(&query, "SGID", &like.SGID, q.SGID)
+	component(&query, "DGID", &like.DGID, q.DGID)
+	component(&query, "SLID", &like.SLID, q.SLID)
+	component(&query, "DLID", &like.DLID, q.DLID)
+	component(&query, "P_Key", &like.PKey, q.PKey)
+	component(&query, "NumbPath", &like.NumbPath, q.NumbPath)
+	component(&query, "Reversible", &like.Reversible, q.Reversible)
+	bound(&query, "MTU", &like.MTUSelector, &like.MTU, q.MTU)
+	bound(&query, "Rate", &like.RateSelector, &like.Rate, q.Rate)
+	bound(&query, "PacketLifeTime", &like.PacketLifeTimeSelector, &like.PacketLifeTime, q.LifeTime)
 	return query
+}
+
+// component selects by a value unless it is zero.
+func component[T comparable](query *Query[mad.PathRecord], name string, field *T, value T) {
+	var zero T
+	if value != zero {
+		*field = value
+		query.Fields = append(query.Fields, name)
+	}
+}
+
+// bound selects by a value and its selector: an SA ignores one without the other
+// (osm_sa_path_record.c).
+func bound[T Bounded](query *Query[mad.PathRecord], name string, selector *mad.Selector, field *T, b Bound[T]) {
+	if b.counts {
+		*selector, *field = b.selector, b.value
+		query.Fields = append(query.Fields, name+"Selector", name)
+	}
 }

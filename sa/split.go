@@ -27,7 +27,10 @@ type splitter struct {
 	// length of its own: what follows the records is zero, and no record is.
 	single bool
 	// one says that there is one record, whatever follows it: the answer to a Get.
-	one  bool
+	one bool
+	// cut says that the data is the beginning of more that does not come: the last
+	// record may be a piece, which is left out.
+	cut  bool
 	emit func(record []byte) error
 
 	rest  []byte // not handed on yet
@@ -82,6 +85,11 @@ func (s *splitter) end() error {
 		return splitError(fmt.Sprintf("one record has %d bytes", s.size))
 	case s.one:
 		return s.emit(data[:s.size])
+	case s.cut && distance >= s.size:
+		if len(data) < s.size {
+			return nil
+		}
+		return s.emit(data)
 	case isZero(data) && !s.more && (s.single || s.total < max(s.size, distance)):
 		return nil // no record, only padding
 	case distance == 0:

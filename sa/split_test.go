@@ -72,6 +72,9 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(table(req, 8, paths(3)), true)
 	f.Add(table(req, 0, paths(3)), true)
 	f.Add(single(req, mad.StatusBusy, 0), true)
+	cut := single(req, mad.StatusOK, 8, paths(4)[:mad.SADataSize]...)
+	cut[mad.OffRMPP+2] = active
+	f.Add(cut, true)
 	req[mad.OffMethod] = byte(mad.MethodGet)
 	f.Add(single(req, mad.StatusOK, 8, paths(1)...), false)
 	f.Add(single(req, mad.StatusRedirect, 0, 1, 2, 3), false)

@@ -44,7 +44,7 @@ type file struct {
 
 func newCore(cfg Config, info *port.Info) core {
 	return core{
-		cfg:     cfg,
+		cfg:     cfg.withDefaults(),
 		info:    info,
 		agents:  make(map[uint32]*agent),
 		methods: make(map[methodKey]*agent),

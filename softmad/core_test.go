@@ -141,6 +141,25 @@ func TestHiTIDIsCyclic(t *testing.T) {
 	}
 }
 
+func TestHiTIDsInRange(t *testing.T) {
+	r := newRig(t, Config{FirstTID: 0x70001, LastTID: 0x70003})
+	var agents []*agent
+	for _, want := range []uint32{0x70001, 0x70002, 0x70003} {
+		a := r.reg(port.Registration{QPN: 1})
+		if a.hiTID != want {
+			t.Errorf("hi TID %#x, want %#x", a.hiTID, want)
+		}
+		agents = append(agents, a)
+	}
+	if _, err := r.register(r.f, port.Registration{QPN: 1}); !errors.Is(err, port.ErrNoSlot) {
+		t.Errorf("one agent more than transaction ids: error %v, want ErrNoSlot", err)
+	}
+	r.unregister(agents[1])
+	if a := r.reg(port.Registration{QPN: 1}); a.hiTID != 0x70002 {
+		t.Errorf("hi TID %#x, want the free one", a.hiTID)
+	}
+}
+
 func TestQueuedSurvivesUnregister(t *testing.T) {
 	r := newRig(t, Config{})
 	a := r.vendor(port.RMPPNone, mad.MethodSend)

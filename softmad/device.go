@@ -37,12 +37,33 @@ type Config struct {
 	// agent with kernel RMPP then go out and come in as they are, Active or not,
 	// and nothing is segmented, acknowledged or reassembled.
 	RawRMPP bool
+	// FirstTID and LastTID bound the upper halves of the transaction ids that the
+	// device gives to its agents, for carriers that own bits of them; ibsim writes
+	// the number of its client into the upper 16. At most 24 bits. 0: 1 and
+	// 0xffffff, as in the kernel.
+	FirstTID, LastTID uint32
 	// MaxMessage is the largest message, in bytes, that is reassembled; the peer
 	// of a longer one is told to stop. 0 means 256 MiB.
 	MaxMessage int
 	// MaxQueued is how many received messages a Port keeps for its reader before
 	// it drops new ones. 0 means 200,000, as in the kernel.
 	MaxQueued int
+}
+
+func (cfg Config) withDefaults() Config {
+	if cfg.FirstTID == 0 {
+		cfg.FirstTID = 1
+	}
+	if cfg.LastTID == 0 {
+		cfg.LastTID = maxHiTID
+	}
+	if cfg.MaxMessage == 0 {
+		cfg.MaxMessage = rmpp.DefaultMaxData
+	}
+	if cfg.MaxQueued == 0 {
+		cfg.MaxQueued = 200_000 // MAX_UMAD_RECV_LIST_SIZE
+	}
+	return cfg
 }
 
 // Stats counts what a Device has done since it was made.
@@ -95,17 +116,16 @@ const (
 )
 
 // NewDevice makes a Device that owns the link from now on. It fails if the link
-// cannot describe its port; the link is then still the caller's.
+// cannot describe its port, or if cfg makes no sense; the link is then still the
+// caller's.
 func NewDevice(link Link, cfg Config) (*Device, error) {
 	info, err := link.Info()
 	if err != nil {
 		return nil, fmt.Errorf("read the port of a link: %w", err)
 	}
-	if cfg.MaxMessage == 0 {
-		cfg.MaxMessage = rmpp.DefaultMaxData
-	}
-	if cfg.MaxQueued == 0 {
-		cfg.MaxQueued = 200_000 // MAX_UMAD_RECV_LIST_SIZE
+	cfg = cfg.withDefaults()
+	if cfg.FirstTID > cfg.LastTID || cfg.LastTID > maxHiTID {
+		return nil, fmt.Errorf("upper halves of transaction ids from %#x to %#x: they are a range up to %#x", cfg.FirstTID, cfg.LastTID, maxHiTID)
 	}
 	d := &Device{
 		link:  link,

@@ -12,6 +12,10 @@ const (
 	maxVersion = 0x83 // MAX_MGMT_VERSION: first class version that is refused
 	maxClass   = 0x50 // MAX_MGMT_CLASS: first class that is refused, but for 0x81
 	maxOUIs    = 8    // MAX_MGMT_OUI: OUIs per vendor class and version
+
+	// maxHiTID bounds the upper halves of transaction ids, whose top byte stays 0
+	// because mlx4 uses it (mad.c, ib_mad_clients).
+	maxHiTID = 1<<24 - 1
 )
 
 func isSMP(c mad.Class) bool { return c == mad.ClassSubnLIDRouted || c == mad.ClassSubnDirected }
@@ -63,6 +67,9 @@ func (c *core) register(f *file, r port.Registration) (*agent, error) {
 	}
 	if err := c.checkOwners(r); err != nil {
 		return nil, err
+	}
+	if most := c.cfg.LastTID - c.cfg.FirstTID + 1; len(c.agents) >= int(most) {
+		return nil, refuse(port.ErrNoSlot, "the device has %d agents, and transaction ids for no more", most)
 	}
 	a := &agent{file: f, id: port.AgentID(slot), hiTID: c.newHiTID(), reg: r}
 	for _, k := range methodKeys(r) {
@@ -148,13 +155,13 @@ func methodKeys(r port.Registration) (keys []methodKey) {
 	return keys
 }
 
-// newHiTID gives the next free 24-bit number, cyclic and never 0. The top byte
-// of a transaction id stays 0, because mlx4 uses it (mad.c, ib_mad_clients).
+// newHiTID gives the next free number of the range, cyclic (mad.c,
+// ib_mad_clients).
 func (c *core) newHiTID() uint32 {
 	for {
 		c.hiTID++
-		if c.hiTID == 1<<24 {
-			c.hiTID = 1
+		if c.hiTID < c.cfg.FirstTID || c.hiTID > c.cfg.LastTID {
+			c.hiTID = c.cfg.FirstTID
 		}
 		if c.agents[c.hiTID] == nil {
 			return c.hiTID

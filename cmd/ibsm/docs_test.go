@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,14 @@ func levels(words string, commands []*cli.Command) []string {
 	all := []string{words}
 	for _, c := range commands {
 		all = append(all, levels(words+" "+c.Name, c.Subcommands)...)
+	}
+	return all
+}
+
+// flags gives the flags of all commands.
+func flags(commands []*cli.Command) (all []cli.Flag) {
+	for _, c := range commands {
+		all = slices.Concat(all, c.Flags, flags(c.Subcommands))
 	}
 	return all
 }
@@ -80,7 +89,7 @@ func TestManualIsComplete(t *testing.T) {
 	for _, words := range levels("ibsm", a.Commands)[1:] {
 		wants = append(wants, "## `"+words)
 	}
-	for _, f := range a.Flags {
+	for _, f := range slices.Concat(a.Flags, flags(a.Commands)) {
 		for _, name := range f.Names() {
 			wants = append(wants, fmt.Sprintf("`%s%s", strings.Repeat("-", min(len(name), 2)), name))
 		}

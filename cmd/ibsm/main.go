@@ -12,7 +12,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends ibsm at once
+	context.AfterFunc(ctx, stop)   // a second signal ends ibsm at once
+	signal.Ignore(syscall.SIGPIPE) // or what is open would stay so at ibsim
 	code := app.Run(ctx, app.Host{
 		Args:   os.Args,
 		Stdout: os.Stdout,

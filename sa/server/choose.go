@@ -1,8 +1,9 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/ibsm/ibsm/mad"
-	"github.com/ibsm/ibsm/mad/layout"
 	"github.com/ibsm/ibsm/topo"
 )
 
@@ -41,23 +42,15 @@ func chooseRate(sel mad.Selector, want, have mad.Rate) (mad.Rate, bool) {
 }
 
 // slowerRate is the highest rate below r, RateNone if there is none.
-func slowerRate(r mad.Rate) (best mad.Rate) {
-	for _, v := range layout.Rate.Values {
-		if c := mad.Rate(v.Value); c.Compare(r) < 0 && c.Compare(best) > 0 {
-			best = c
-		}
+func slowerRate(r mad.Rate) mad.Rate {
+	all := mad.Rates()
+	if i := slices.Index(all, r); i > 0 {
+		return all[i-1]
 	}
-	return best
+	return mad.RateNone
 }
 
-func isRate(r mad.Rate) bool {
-	for _, v := range layout.Rate.Values {
-		if mad.Rate(v.Value) == r {
-			return r != mad.RateNone
-		}
-	}
-	return false
-}
+func isRate(r mad.Rate) bool { return slices.Contains(mad.Rates(), r) }
 
 // fitsLife tells whether a packet's life time on the way is what was asked for.
 // Unlike MTU and rate it is not for the sender to lower.

@@ -140,7 +140,7 @@ func TestPathSelectors(t *testing.T) {
 		{"rate > 25", byRate, rate(greater, mad.Rate25G), 0, mad.MTU2048, mad.Rate40G},
 		{"rate > 40", byRate, rate(greater, mad.Rate40G), none, 0, 0},
 		{"rate < 56", byRate, rate(less, mad.Rate56G), 0, mad.MTU2048, mad.Rate40G},
-		{"rate < 40", byRate, rate(less, mad.Rate40G), 0, mad.MTU2048, mad.Rate30G},
+		{"rate < 40", byRate, rate(less, mad.Rate40G), 0, mad.MTU2048, mad.Rate28G},
 		{"rate < 2.5", byRate, rate(less, mad.Rate2_5G), none, 0, 0},
 		{"rate = 40", byRate, rate(exactly, mad.Rate40G), 0, mad.MTU2048, mad.Rate40G},
 		{"rate = 100", byRate, rate(exactly, mad.Rate100G), none, 0, 0},
@@ -343,9 +343,9 @@ func TestTableTooLarge(t *testing.T) {
 	}
 }
 
-// Codes in order of bandwidth (rdma-core, ibv_rate_to_mbps).
+// Codes in the order of OpenSM (osm_helper.c, ordered_rates).
 func TestSlowerRate(t *testing.T) {
-	order := []mad.Rate{0, 2, 5, 3, 11, 6, 15, 19, 4, 7, 20, 12, 8, 9, 16, 13, 10, 14, 17, 18, 21, 22, 23, 24, 25}
+	order := []mad.Rate{0, 2, 5, 3, 11, 6, 4, 15, 19, 7, 8, 20, 12, 9, 10, 16, 13, 14, 17, 18, 21, 22, 23, 24, 25}
 	for i := 1; i < len(order); i++ {
 		if got := slowerRate(order[i]); got != order[i-1] {
 			t.Errorf("below %v is %v, want %v", order[i], got, order[i-1])

@@ -4,10 +4,12 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -32,7 +34,7 @@ func Run(ctx context.Context, host Host) int {
 	a := New(host)
 	global := append([]cli.Flag{cli.VersionFlag}, a.Flags...)
 	err := a.RunContext(ctx, hoist(host.Args, global, a.Commands))
-	if err != nil {
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // the reader has seen enough
 		message := strings.ReplaceAll(err.Error(), "\n", "; ") // of errors.Join
 		fmt.Fprintf(host.Stderr, "ibsm: %s\n", text.Printable(message))
 		if hint := exit.Hint(err); hint != "" {
@@ -60,8 +62,10 @@ func New(host Host) *cli.App {
 
    sim:demo                  a simulated fabric: 2 switches, hosts h1 to h8
    sim:demo#h3/1             the same, from port 1 of h3
-   sim:FILE.yaml             a fabric of your own
+   sim:FILE                  a fabric of your own, or the output of ibnetdiscover
    sim:two-level:leafs=36,spines=18,hosts=18
+   ibsim:                    a node of a running ibsim
+   ibsim:H-0001              the same, the one of that name
 
 An ADDRESS is the same everywhere:
 
@@ -73,7 +77,7 @@ An ADDRESS is the same everywhere:
    h1, "node name"           NodeDescription
    lid: guid: gid: dr: name: in front settle doubt
 
-Global flags may stand anywhere on the line. What follows "--" is no flag.
+Flags may stand anywhere on the line. What follows "--" is no flag.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no answer, 4 answered with an error
 status, 5 not as expected, 6 incomplete.

@@ -1,7 +1,9 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +45,7 @@ func halfway(req []byte) []byte {
 func TestFaults(t *testing.T) {
 	getInfo := []string{"sa", "get", "classportinfo"}
 	tablePath := []string{"sa", "table", "path"}
-	user := []string{"--rmpp", "user", "sa", "table", "path"}
+	kernel := []string{"--rmpp", "kernel", "-t", "20ms", "--retries", "0", "sa", "table", "path"}
 	for _, tt := range []struct {
 		name    string
 		reply   reply
@@ -58,32 +60,31 @@ func TestFaults(t *testing.T) {
 			"SubnAdmGet(ClassPortInfo) to LID 1: wait for the answer: no answer in time (asked 3 times)", "'ports' shows", 0, 3 * time.Second},
 		{"silence, other times", always(), slices.Concat([]string{"-t", "20", "--retries", "4"}, getInfo), 3,
 			"no answer in time (asked 5 times)", "--timeout and --retries", 0, 100 * time.Millisecond},
-		{"silence, kernel RMPP", always(), slices.Concat([]string{"-t", "20ms", "--retries", "0"}, tablePath), 3,
+		{"silence, kernel RMPP", always(), kernel, 3,
 			"SubnAdmGetTable(PathRecord) to LID 1: wait for the answer: no answer in time", "'ports' shows", 0, 220 * time.Millisecond},
-		{"silence, user RMPP", always(), slices.Concat([]string{"-t", "20ms", "--retries", "0"}, user), 3,
+		{"silence, user RMPP", always(), slices.Concat([]string{"-t", "20ms", "--retries", "0"}, tablePath), 3,
 			"SubnAdmGetTable(PathRecord) to LID 1: wait for the answer: no answer in time", "'ports' shows", 0, 20 * time.Millisecond},
 		{"busy", always(status(mad.StatusBusy)), slices.Concat([]string{"--retries", "0"}, getInfo), 4,
 			"SA at LID 1: Get ClassPortInfo: status 0x0001 (busy", "--retries", 0, 0},
 		{"denied", always(status(mad.StatusSARequestDenied)), tablePath, 4,
-			"SA at LID 1: GetTable PathRecord: status 0x0700 (SA: request denied)", "", 0, 0},
+			"SA at LID 1: GetTable PathRecord: status 0x0700 (SA: request denied)", "--partition", 0, 0},
 		{"unsupported", always(status(mad.StatusBadAttribute)), getInfo, 4,
-			"status 0x000c (method and attribute combination not supported)", "", 0, 0},
+			"status 0x000c (method and attribute combination not supported)", "not every SA", 0, 0},
 		{"redirect", always(func(req []byte) []byte {
 			data, _ := (&mad.ClassPortInfo{RedirectLID: 77}).AppendBinary(nil)
 			return single(req, mad.StatusRedirect, 0, data)
 		}), getInfo, 4, "ask LID 77", "--sa", 0, 0},
 
-		{"abort half way, user RMPP", always(halfway, func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }), user, 6,
+		{"abort half way, user RMPP", always(halfway, func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }), tablePath, 6,
 			"the answer is incomplete, it ended after 3 records: SubnAdmGetTable(PathRecord) to LID 1: receive the answer: rmpp: peer ended the transfer after segment 1",
 			"ask again", 3, 0},
-		{"abort half way, kernel RMPP", always(halfway, func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }),
-			slices.Concat([]string{"--retries", "0"}, tablePath), 3,
-			"SubnAdmGetTable(PathRecord) to LID 1: wait for the answer: no answer in time", "'ports' shows", 0, 11 * time.Second},
-		{"abort at once", always(func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }), user, 4,
+		{"abort half way, kernel RMPP", always(halfway, func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }), kernel, 3,
+			"SubnAdmGetTable(PathRecord) to LID 1: wait for the answer: no answer in time", "'ports' shows", 0, 220 * time.Millisecond},
+		{"abort at once", always(func(req []byte) []byte { return abort(req, mad.RMPPStatusTooManyRetries) }), tablePath, 4,
 			"too many retries", "ask again", 0, 0},
-		{"silence half way, user RMPP", always(halfway), slices.Concat([]string{"-t", "20ms"}, user), 6,
+		{"silence half way, user RMPP", always(halfway), slices.Concat([]string{"-t", "20ms"}, tablePath), 6,
 			"the answer is incomplete, it ended after 3 records: SubnAdmGetTable(PathRecord) to LID 1", "ask again", 3, -1},
-		{"silence half way, kernel RMPP", always(halfway), slices.Concat([]string{"-t", "20ms", "--retries", "0"}, tablePath), 3,
+		{"silence half way, kernel RMPP", always(halfway), kernel, 3,
 			"no answer in time", "'ports' shows", 0, 220 * time.Millisecond},
 
 		{"AttributeOffset too small", always(rows(7)), tablePath, 1,
@@ -149,6 +150,46 @@ func checkError(t *testing.T, got outcome, message string) (records int) {
 		t.Errorf("hint %q, but stderr %q", e.Hint, got.stderr)
 	}
 	return len(d.Records)
+}
+
+// Where no answer is longer than a MAD, of the paths from all ports those that
+// came are there, with the names that came.
+func TestAllToIncomplete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, demo(t))
+		node := func(name string, guid mad.GUID, lid mad.LID) []byte {
+			data, _ := (&mad.NodeRecord{LID: lid, NodeInfo: mad.NodeInfo{PortGUID: guid}, NodeDescription: mad.MakeNodeDescription(name)}).AppendBinary(nil)
+			return append(data, 0, 0, 0, 0)
+		}
+		var records []byte
+		for i := range 3 {
+			rec := mad.PathRecord{SGID: mad.MakeGID(mad.DefaultGIDPrefix, mad.GUID(i+1)), DGID: mad.MakeGID(mad.DefaultGIDPrefix, 9)}
+			records, _ = rec.AppendBinary(records)
+		}
+		cut := func(req []byte, offset uint16, data []byte) []byte {
+			b := single(req, mad.StatusOK, offset, append(data, bytes.Repeat([]byte{1}, mad.SADataSize)...))
+			b[offFlags] = active // of RMPP version 0
+			return b
+		}
+		r.script(t, func(_ int, req []byte) [][]byte {
+			switch {
+			case mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:])) == mad.AttrPathRecord:
+				return [][]byte{cut(req, 8, records)}
+			case binary.BigEndian.Uint64(req[offOffset+4:]) != 0: // the component mask
+				return [][]byte{table(req, 14, node("nine", 9, 9))}
+			}
+			return [][]byte{cut(req, 14, node("one", 1, 1))}
+		})
+		got := r.run(t.Context(), "sa", "path", "--all-to", "9")
+		if got.code != 6 || !strings.Contains(got.stderr, "after 3 records") {
+			t.Errorf("exit code %d: %s", got.code, got.stderr)
+		}
+		for _, want := range []string{"# Path from one (LID 0) to nine ", "# Path from fe80::2 (LID 0) to nine ", "# Path from fe80::3 (LID 0) to nine "} {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%q is not in\n%s", want, got.stdout)
+			}
+		}
+	})
 }
 
 // Busy at first: it is asked again and answers.

@@ -13,6 +13,7 @@ import (
 // What stands behind "--" already is an argument, whatever it looks like.
 func hoist(args []string, global []cli.Flag, commands []*cli.Command) []string {
 	front := slices.Clone(args[:min(1, len(args))])
+	known := slices.Concat(global, allFlags(commands))
 	var path, own, rest []string
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
@@ -22,17 +23,20 @@ func hoist(args []string, global []cli.Flag, commands []*cli.Command) []string {
 		}
 		if len(arg) > 1 && arg[0] == '-' {
 			name, _, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-			f := lookUpFlag(global, name)
-			switch {
-			case f == nil:
-				own = append(own, arg)
-			case isSwitch(f) || hasValue:
-				front = append(front, arg)
-			case i+1 == len(args):
-				return append(front, arg) // to hear that it lacks its value
-			default:
-				front = append(front, arg, args[i+1])
+			words := args[i : i+1]
+			if f := lookUpFlag(known, name); f != nil && !isSwitch(f) && !hasValue {
+				words = args[i:min(i+2, len(args))]
 				i++
+			}
+			switch isGlobal := lookUpFlag(global, name) != nil; {
+			case i == len(args) && isGlobal: // it lacks its value, and is told so where it is last
+				return append(front, words...)
+			case i == len(args):
+				return slices.Concat(front, path, own, words)
+			case isGlobal:
+				front = append(front, words...)
+			default:
+				own = append(own, words...)
 			}
 			continue
 		}
@@ -49,6 +53,15 @@ func hoist(args []string, global []cli.Flag, commands []*cli.Command) []string {
 		line = append(append(line, "--"), rest...)
 	}
 	return line
+}
+
+// allFlags gives the flags of all nouns and verbs. One name means the same, or at
+// least takes a value, everywhere.
+func allFlags(commands []*cli.Command) (flags []cli.Flag) {
+	for _, c := range commands {
+		flags = slices.Concat(flags, c.Flags, allFlags(c.Subcommands))
+	}
+	return flags
 }
 
 func isHelp(arg string) bool {

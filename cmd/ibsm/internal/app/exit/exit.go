@@ -90,11 +90,22 @@ func Code(err error) int {
 	return Failed
 }
 
+// saHints say what to do about statuses of an SA.
+var saHints = map[mad.Status]string{
+	mad.StatusSANoResources:            "ask for fewer records: name more fields, or both ends of a path",
+	mad.StatusSAReqInvalid:             "this SA does not know a value of the query, as older ones the newest rates, or tells the records only to those who give its --sm-key",
+	mad.StatusSATooManyRecords:         "name more fields, or ask for all of them with 'sa table'",
+	mad.StatusSAInvalidGID:             "a GID in the query belongs to no port of this subnet: 'sa table node' lists them",
+	mad.StatusSAInsufficientComponents: "name more fields: this SA wants some that are not there",
+	mad.StatusSARequestDenied:          "the SA tells this only to those who give its --sm-key, or who ask in another --partition",
+}
+
 // Hint says what to do about an error, "" if it says so itself.
 func Hint(err error) string {
 	var (
 		abort    *rmpp.AbortError
 		notFound *sa.NotFoundError
+		saError  *sa.StatusError
 		smpError *smp.StatusError
 	)
 	switch code := Code(err); {
@@ -108,10 +119,14 @@ func Hint(err error) string {
 		return "ask again later, or let it ask more often with --retries"
 	case errors.Is(err, sa.ErrNoSA):
 		return "start a subnet manager, or name the SA with --sa"
-	case errors.Is(err, sa.ErrTooMany):
-		return "name more fields, or ask for all of them with 'sa table'"
+	case errors.Is(err, sa.ErrIncomplete):
+		return "ask for fewer records: name fields, so that they fit one MAD"
 	case errors.Is(err, sa.ErrRedirect):
 		return "ask there with --sa"
+	case errors.As(err, &saError) && errors.Is(err, sa.ErrUnsupported):
+		return "not every SA has every record"
+	case errors.As(err, &saError):
+		return saHints[saError.Status]
 	case errors.As(err, &smpError) && errors.Is(err, smp.ErrUnsupported):
 		return "not every node has every attribute: SwitchInfo and forwarding tables belong to switches, SMInfo to nodes with a subnet manager"
 	case errors.As(err, &abort):

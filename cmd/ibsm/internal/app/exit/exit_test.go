@@ -44,6 +44,12 @@ func TestCode(t *testing.T) {
 		{busy, 4, "error_status", "--retries"},
 		{&sa.StatusError{Status: mad.StatusSATooManyRecords}, 4, "error_status", "sa table"},
 		{&sa.StatusError{Status: mad.StatusSANoRecords}, 4, "error_status", ""},
+		{&sa.StatusError{Status: mad.StatusSANoResources}, 4, "error_status", "fewer records"},
+		{&sa.StatusError{Status: mad.StatusSAReqInvalid}, 4, "error_status", "newest rates"},
+		{&sa.StatusError{Status: mad.StatusSAInvalidGID}, 4, "error_status", "sa table node"},
+		{&sa.StatusError{Status: mad.StatusSAInsufficientComponents}, 4, "error_status", "more fields"},
+		{&sa.StatusError{Status: mad.StatusSARequestDenied}, 4, "error_status", "--partition"},
+		{&sa.StatusError{Status: mad.StatusBadMethod}, 4, "error_status", "not every SA"},
 		{&sa.StatusError{Status: mad.StatusRedirect}, 4, "error_status", "--sa"},
 		{fmt.Errorf("a path: %w", sa.ErrNoRecords), 4, "error_status", ""},
 		{&smp.StatusError{Status: mad.StatusBadAttribute}, 4, "error_status", "SwitchInfo"},
@@ -51,6 +57,8 @@ func TestCode(t *testing.T) {
 		{&IncompleteError{7, timeout}, 6, "incomplete", "longer --timeout"},
 		{&IncompleteError{7, busy}, 6, "incomplete", "--retries"},
 		{&IncompleteError{7, port.ErrGone}, 6, "incomplete", ""},
+		{&IncompleteError{3, &sa.IncompleteError{Records: 3}}, 6, "incomplete", "fewer records"},
+		{&sa.IncompleteError{}, 1, "failed", "fewer records"}, // nothing of it is printed
 	} {
 		for _, err := range []error{tt.err, wrap(tt.err)} {
 			if got := Code(err); got != tt.code || Kind(err) != tt.kind {

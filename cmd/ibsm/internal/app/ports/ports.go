@@ -34,6 +34,9 @@ func ports(ctx context.Context, s *session.Session, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.Out.Columns(members(&endpoint.Choice{})); err != nil {
+		return err
+	}
 	for _, c := range choices {
 		if err := s.Out.Record("Port", members(&c), plain(&c)); err != nil {
 			return err

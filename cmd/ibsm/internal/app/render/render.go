@@ -1,5 +1,5 @@
 // Package render writes the results of a command: as text that reads like
-// infiniband-diags, or as JSON, NDJSON or YAML after one versioned schema
+// infiniband-diags, as JSON, NDJSON or YAML after one versioned schema, or as CSV
 // (docs/command.md). Records are written as they come.
 package render
 
@@ -26,8 +26,9 @@ const (
 	JSON   = "json"
 	NDJSON = "ndjson"
 	YAML   = "yaml"
+	CSV    = "csv"
 
-	FormatList = Text + "|" + JSON + "|" + NDJSON + "|" + YAML
+	FormatList = Text + "|" + JSON + "|" + NDJSON + "|" + YAML + "|" + CSV
 )
 
 // Head says what the output is of.
@@ -53,7 +54,7 @@ type format interface {
 
 // New starts a document of the named format.
 func New(name string, w io.Writer, head Head) (*Out, error) {
-	formats := map[string]format{Text: plainText{}, JSON: jsonDoc{}, NDJSON: lines{}, YAML: yamlDoc{}}
+	formats := map[string]format{Text: plainText{}, JSON: jsonDoc{}, NDJSON: lines{}, YAML: yamlDoc{}, CSV: &table{}}
 	f, ok := formats[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown output format %q: it is one of %s", name, FormatList)
@@ -64,6 +65,27 @@ func New(name string, w io.Writer, head Head) (*Out, error) {
 
 // Records is the number of records so far.
 func (o *Out) Records() int { return o.records }
+
+// IsText tells whether text is written, which may have more for people to read.
+func (o *Out) IsText() bool { return o.format == plainText{} }
+
+// Text writes a line that belongs to no record, in text only.
+func (o *Out) Text(plain []byte) error {
+	if !o.IsText() {
+		return nil
+	}
+	_, err := o.w.Write(plain)
+	return err
+}
+
+// Columns says, before the first record, what members all records will have: CSV
+// has a header even if there are none. like is one of them, with any values.
+func (o *Out) Columns(like text.Object) error {
+	if t, ok := o.format.(*table); ok {
+		return t.header(like)
+	}
+	return nil
+}
 
 // Record writes one record: its type and members for the structured formats, or
 // its text.

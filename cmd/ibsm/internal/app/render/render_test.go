@@ -2,7 +2,9 @@ package render
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -19,10 +21,18 @@ func write(t *testing.T, format string, records int, errors ...text.Object) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range records {
-		rec := text.Object{{Name: "LID", Value: uint64(i + 1)}, {Name: "GUID", Value: "0x0000000000000001"},
+	record := func(i int) text.Object {
+		return text.Object{{Name: "LID", Value: uint64(i + 1)}, {Name: "GUID", Value: "0x0000000000000001"},
 			{Name: "NodeInfo", Value: text.Object{{Name: "Name", Value: "a<b>&\"c\""}, {Name: "Keys", Value: []any{uint64(1), "x"}}}}}
-		if err := o.Record("NodeRecord", rec, []byte("NodeRecord dump:\n")); err != nil {
+	}
+	if err := o.Columns(record(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Text([]byte("# heading\n")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range records {
+		if err := o.Record("NodeRecord", record(i), []byte("NodeRecord dump:\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,8 +129,87 @@ func TestMembersKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// Lines without a record are for people.
+func TestText(t *testing.T) {
+	if got, want := write(t, Text, 2), "# heading\nNodeRecord dump:\nNodeRecord dump:\n"; got != want {
+		t.Errorf("text %q, want %q", got, want)
+	}
+	for _, format := range []string{JSON, YAML, NDJSON, CSV} {
+		if out := write(t, format, 1); strings.Contains(out, "# heading") {
+			t.Errorf("%s has the heading of text:\n%s", format, out)
+		}
+	}
+}
+
+// RFC 4180, as Go's reader takes it: a header in any case, paths of nested
+// members, no place for errors.
+func TestCSV(t *testing.T) {
+	head := []string{"LID", "GUID", "NodeInfo.Name", "NodeInfo.Keys"}
+	row := func(lid string) []string { return []string{lid, "0x0000000000000001", `a<b>&"c"`, "1 x"} }
+	for records, want := range [][][]string{{head}, {head, row("1")}, {head, row("1"), row("2")}} {
+		got, err := csv.NewReader(strings.NewReader(write(t, CSV, records, text.Object{{Name: "message", Value: "no answer"}}))).ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
+
+func TestCells(t *testing.T) {
+	weight := func(vl, weight uint64) text.Object {
+		return text.Object{{Name: "VL", Value: vl}, {Name: "Weight", Value: weight}}
+	}
+	for _, tt := range []struct {
+		value any
+		want  string
+	}{
+		{uint64(7), "7"},
+		{true, "true"},
+		{"a\xffb", "a\ufffdb"},
+		{"line\n\"two\"", "line\n\"two\""},
+		{"=1+1", "=1+1"},
+		{[]any{}, ""},
+		{[]any{uint64(0), "0x01"}, "0 0x01"},
+		{[]any{weight(0, 64), weight(1, 4)}, "0:64 1:4"},
+		// A structure where the header has one column, as the details of a notice.
+		{weight(3, 5), "VL=3 Weight=5"},
+	} {
+		var b bytes.Buffer
+		o, err := New(CSV, &b, Head{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		column := text.Object{{Name: "value", Value: ""}, {Name: "last", Value: ""}}
+		err = errors.Join(o.Columns(column), o.Record("x", text.Object{{Name: "value", Value: tt.value}}, nil), o.End())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := csv.NewReader(&b).ReadAll()
+		if err != nil || len(rows) != 2 || rows[1][0] != tt.want || rows[1][1] != "" {
+			t.Errorf("%#v: rows %q, %v; want %q", tt.value, rows, err, tt.want)
+		}
+	}
+}
+
+// A member without a column is not lost in silence.
+func TestNoColumn(t *testing.T) {
+	o, err := New(CSV, &bytes.Buffer{}, Head{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Columns(text.Object{{Name: "LID", Value: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	err = o.Record("x", text.Object{{Name: "NodeInfo", Value: text.Object{{Name: "VendorID", Value: 1}}}}, nil)
+	if err == nil || !strings.Contains(err.Error(), "NodeInfo.VendorID") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func TestUnknownFormat(t *testing.T) {
-	if _, err := New("xml", nil, Head{}); err == nil || !strings.Contains(err.Error(), "text|json|ndjson|yaml") {
+	if _, err := New("xml", nil, Head{}); err == nil || !strings.Contains(err.Error(), "text|json|ndjson|yaml|csv") {
 		t.Errorf("New(xml): %v does not list the formats", err)
 	}
 }

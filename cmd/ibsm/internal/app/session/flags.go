@@ -19,7 +19,8 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "on", EnvVars: []string{"IBSM_ON"}, Usage: "where ibsm stands: an `ENDPOINT` such as sim:demo"},
 		&cli.StringFlag{Name: "timeout", Aliases: []string{"t"}, Value: "1s", Usage: "wait `TIME` for each answer: 500ms, 2s, or a number of milliseconds"},
 		&cli.IntFlag{Name: "retries", Value: 2, Usage: "ask `N` times more when no answer comes"},
-		&cli.StringFlag{Name: "pkey", Usage: "send SA requests in the partition of `P_KEY`, such as 0xffff"},
+		&cli.StringFlag{Name: "partition", Usage: "send SA requests in the partition of `P_KEY`, such as 0xffff"},
+		&cli.StringFlag{Name: "sm-key", EnvVars: []string{"IBSM_SM_KEY"}, Usage: "ask the SA as one who has its SM_Key `KEY`; OpenSM's is 1 if it was told no other"},
 		&cli.StringFlag{Name: "sa", Usage: "ask the SA at `ADDRESS`, not the one that the port knows"},
 		&cli.StringFlag{Name: "rmpp", Value: "user", Usage: "who puts long answers together, the device or ibsm: `kernel|user`"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: render.Text, Usage: "output `FORMAT`: " + render.FormatList},
@@ -33,7 +34,8 @@ type flags struct {
 	on             string
 	timeout        time.Duration
 	retries        int
-	pkey           mad.PKey
+	partition      mad.PKey
+	smKey          uint64
 	sa             *mad.Addr
 	rmpp           port.RMPPMode
 	output         string
@@ -48,9 +50,14 @@ func parseFlags(c *cli.Context) (f flags, err error) {
 	if f.retries < 0 || f.retries > 1000 {
 		return f, exit.Usagef("--retries %d: it is a number from 0 to 1000", f.retries)
 	}
-	if s := c.String("pkey"); s != "" {
-		if f.pkey, err = mad.ParsePKey(s); err != nil {
-			return f, exit.Usagef("--pkey %q: it is a P_Key, such as 0xffff, whose lower 15 bits are not 0", s)
+	if s := c.String("partition"); s != "" {
+		if f.partition, err = mad.ParsePKey(s); err != nil {
+			return f, exit.Usagef("--partition %q: it is a P_Key, such as 0xffff, whose lower 15 bits are not 0", s)
+		}
+	}
+	if s := c.String("sm-key"); s != "" {
+		if f.smKey, err = strconv.ParseUint(s, 0, 64); err != nil {
+			return f, exit.Usagef("--sm-key: it is a number of 64 bits, decimal or hexadecimal after 0x")
 		}
 	}
 	if s := c.String("sa"); s != "" {

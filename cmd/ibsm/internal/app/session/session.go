@@ -20,6 +20,7 @@ import (
 	"github.com/ibsm/ibsm/port"
 	"github.com/ibsm/ibsm/sa"
 	"github.com/ibsm/ibsm/smp"
+	"github.com/ibsm/ibsm/topo"
 )
 
 // Opener opens an endpoint.
@@ -38,6 +39,7 @@ type Session struct {
 	Out *render.Out
 
 	flags   flags
+	verb    *cli.Context
 	open    Opener
 	stderr  io.Writer
 	dev     port.Device
@@ -55,7 +57,7 @@ func Action(min, max int, run func(ctx context.Context, s *Session, args []strin
 		if err != nil {
 			return &exit.UsageError{Err: fmt.Errorf("--output: %w", err)}
 		}
-		s := &Session{Out: out, On: c.String("on"), stderr: c.App.ErrWriter, open: endpoint.Open}
+		s := &Session{Out: out, On: c.String("on"), verb: c, stderr: c.App.ErrWriter, open: endpoint.Open}
 		args := c.Args().Slice()
 		if s.flags, err = parseFlags(c); err == nil && (len(args) < min || max >= 0 && len(args) > max) {
 			err = exit.Usagef("%s: it takes %s, and not %d arguments %q", command(c), c.Command.ArgsUsage, len(args), args)
@@ -104,6 +106,24 @@ func errorRecords(err error) []text.Object {
 	}}
 }
 
+// Flag gives the value of a flag of the verb, and whether it is on the line.
+func (s *Session) Flag(name string) (value string, given bool) {
+	return s.verb.String(name), s.verb.IsSet(name)
+}
+
+// Switch tells whether a flag of the verb that takes no value is set.
+func (s *Session) Switch(name string) bool { return s.verb.Bool(name) }
+
+// DecodedFlag makes the flag of verbs that dump structures.
+func DecodedFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "decoded", Usage: "add to text what the diags leave raw: names, times, parts of numbers", DisableDefaultText: true}
+}
+
+// DumpOptions are how the verb dumps structures.
+func (s *Session) DumpOptions() text.Options {
+	return text.Options{Decoded: s.Switch("decoded")}
+}
+
 func (s *Session) close() error {
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
@@ -121,8 +141,21 @@ func (s *Session) Device(ctx context.Context) (port.Device, error) {
 		}
 		s.dev = dev
 		s.closers = append(s.closers, dev.Close)
+		s.warn(dev)
 	}
 	return s.dev, nil
+}
+
+// warn tells what was found amiss in the file of a simulated fabric, unless
+// --quiet.
+func (s *Session) warn(dev port.Device) {
+	fabric, ok := dev.(interface{ Warnings() []topo.Warning })
+	if !ok || s.flags.quiet {
+		return
+	}
+	for _, w := range fabric.Warnings() {
+		fmt.Fprintf(s.stderr, "warning: %s\n", text.Printable(w.String()))
+	}
 }
 
 // SA gives the client of the subnet's SA.
@@ -136,7 +169,7 @@ func (s *Session) SA(ctx context.Context) (*sa.Client, error) {
 	}
 	cfg := sa.Config{
 		Timeout: s.flags.timeout, Transfer: transfer * s.flags.timeout, Retries: s.retries(),
-		PKey: s.flags.pkey, RMPP: s.flags.rmpp,
+		PKey: s.flags.partition, SMKey: s.flags.smKey, RMPP: s.flags.rmpp,
 	}
 	if s.flags.sa != nil {
 		if cfg.SA, err = s.saAddress(ctx, dev, cfg); err != nil {
@@ -253,4 +286,18 @@ func (s *Session) Timed(start time.Time, format string, args ...any) {
 	if s.flags.verbose {
 		fmt.Fprintf(s.stderr, "%s (%v)\n", text.Printable(fmt.Sprintf(format, args...)), time.Since(start).Round(time.Microsecond))
 	}
+}
+
+// HelpList lays out a list of words for help.
+func HelpList(words []string) string {
+	const width = 76
+	lines := words[:1:1]
+	for _, word := range words[1:] {
+		if last := &lines[len(lines)-1]; len(*last)+len(", ")+len(word) < width {
+			*last += ", " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return strings.Join(lines, ",\n   ")
 }

@@ -2,7 +2,6 @@
 package smp
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
@@ -30,47 +29,37 @@ func Command() *cli.Command {
 			ArgsUsage: "ATTRIBUTE ADDRESS [PORT]",
 			Description: `ATTRIBUTE is one of
 
-   ` + attributeList() + `
+   ` + session.HelpList(attributeNames(all)) + `
 
 ADDRESS is a LID, a GUID, a GID, a directed route, a LID with a directed route
-behind it, or a name. PORT goes with PortInfo and P_KeyTable; 0, the default, is
-the port that the request comes in by, of a switch its port 0. Tables are read
-whole, block by block.
+behind it, or a name. PORT goes with
+
+   ` + session.HelpList(attributeNames(withPort)) + `
+
+0, the default, is the port that the request comes in by, of a switch its port
+0. Of SLtoVLMappingTable it is the output port. Tables are read whole, block by
+block.
 
 Examples:
 
    ibsm --on sim:demo smp get NodeInfo 0,1
    ibsm --on sim:demo smp get PortInfo h1 1
    ibsm --on sim:demo smp get PKeys 0x0200000100000101
+   ibsm --on sim:demo smp get PortInfo 9 12 --decoded
    ibsm --on sim:demo smp get NodeDescription 9:0,2
    ibsm --on sim:demo -o json smp get LinearForwardingTable "demo switch 1"`,
+			Flags:  []cli.Flag{session.DecodedFlag()},
 			Action: session.Action(2, 3, get),
 		}},
 	}
 }
 
-// titles are the headings of smpquery for the attributes that are read in one
-// piece.
-var titles = map[*layout.Struct]string{
-	layout.NodeDescription: "", // has none
-	layout.NodeInfo:        "Node info",
-	layout.PortInfo:        "Port info",
-	layout.SwitchInfo:      "Switch info",
-	layout.SMInfo:          "SM info",
-}
-
-// isOffered tells whether get knows how to read an attribute.
-func isOffered(a *layout.Attribute) bool {
-	_, single := titles[a.Struct]
-	_, table := tables[a.Struct]
-	return a.Class == uint8(mad.ClassSubnLIDRouted) && (single || table)
-}
-
-// attributeList names the attributes, with the short names of smpquery.
-func attributeList() string {
-	var names []string
+// attributeNames are the names of attributes that get can read, with the short
+// names of smpquery.
+func attributeNames(is func(attribute) bool) (names []string) {
 	for _, a := range layout.Attributes {
-		if !isOffered(a) {
+		how, ok := attributes[a.Struct]
+		if a.Class != uint8(mad.ClassSubnLIDRouted) || !ok || !is(how) {
 			continue
 		}
 		name := a.Name
@@ -79,51 +68,39 @@ func attributeList() string {
 		}
 		names = append(names, name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
-// table says how an attribute that comes in blocks is read whole.
-type table struct {
-	perBlock int
-	unit     string // "pkeys capacity for this port", after their number
-	// size reads how many elements there are.
-	size func(ctx context.Context, c *smp.Client, to mad.Addr, port uint8) (int, error)
-}
+func all(attribute) bool { return true }
 
-var tables = map[*layout.Struct]table{
-	layout.PKeyTable:             {32, "pkeys capacity for this port", pkeyCapacity},
-	layout.GUIDInfo:              {8, "guids capacity for this port", guidCapacity},
-	layout.LinearForwardingTable: {64, "LIDs up to LinearFDBTop", lidCount},
-}
+func withPort(a attribute) bool { return a.takesPort }
 
 func get(ctx context.Context, s *session.Session, args []string) error {
 	attr, err := layout.LookUpAttribute(uint8(mad.ClassSubnLIDRouted), args[0])
-	if err != nil || !isOffered(attr) {
-		return exit.Usagef("unknown attribute %q: it is one of %s", args[0], attributeList())
-	}
-	to, err := mad.ParseAddr(args[1])
 	if err != nil {
+		return exit.Usagef("unknown attribute %q: it is one of %s", args[0], strings.Join(attributeNames(all), ", "))
+	}
+	g := getter{s: s, attr: attr, how: attributes[attr.Struct], asked: args[1]}
+	if g.to, err = mad.ParseAddr(args[1]); err != nil {
 		return err
 	}
-	var port uint8
 	if len(args) > 2 {
-		if attr.Struct != layout.PortInfo && attr.Struct != layout.PKeyTable {
+		if !g.how.takesPort {
 			return exit.Usagef("%s takes no port: it belongs to the node", attr.Name)
 		}
 		n, err := strconv.ParseUint(args[2], 0, 8)
 		if err != nil || n > 254 {
 			return exit.Usagef("port %q: it is a number from 0 to 254", args[2])
 		}
-		port = uint8(n)
+		g.port = uint8(n)
 	}
-	c, err := s.SMP(ctx)
-	if err != nil {
+	if g.c, err = s.SMP(ctx); err != nil {
 		return err
 	}
-	g := getter{s: s, c: c, attr: attr, asked: args[1], to: to, port: port}
-	switch to.Kind {
+	written := g.to.Kind
+	switch written {
 	case mad.AddrGUID, mad.AddrGID, mad.AddrName: // looked up once, not for each block
-		lid, err := s.LID(ctx, to)
+		lid, err := s.LID(ctx, g.to)
 		if err != nil {
 			return err
 		}
@@ -132,12 +109,7 @@ func get(ctx context.Context, s *session.Session, args []string) error {
 	if g.where, err = g.diagAddr(ctx); err != nil {
 		return err
 	}
-	if t, ok := tables[attr.Struct]; ok {
-		err = g.table(ctx, t)
-	} else {
-		err = g.single(ctx)
-	}
-	if err != nil && g.to.Kind != to.Kind {
+	if err = g.get(ctx); err != nil && g.to.Kind != written {
 		err = fmt.Errorf("%s: %w", args[1], err)
 	}
 	return err
@@ -145,86 +117,115 @@ func get(ctx context.Context, s *session.Session, args []string) error {
 
 // getter reads one attribute of one port.
 type getter struct {
-	s     *session.Session
-	c     *smp.Client
-	attr  *layout.Attribute
-	asked string // the address as it was written
-	to    mad.Addr
-	where string // to, as smpquery writes it
-	port  uint8
+	s       *session.Session
+	c       *smp.Client
+	attr    *layout.Attribute
+	how     attribute
+	asked   string // the address as it was written
+	to      mad.Addr
+	where   string // to, as smpquery writes it
+	port    uint8
+	heading []byte // text before the next block
 }
 
-func (g *getter) single(ctx context.Context) error {
-	data, err := g.read(ctx, uint32(g.port))
+// get reads all lists of the attribute.
+func (g *getter) get(ctx context.Context) error {
+	columns, err := g.record(list{}, 0, make([]byte, g.attr.Struct.Size))
 	if err != nil {
 		return err
 	}
-	var plain []byte
-	if title := titles[g.attr.Struct]; title != "" {
-		plain = fmt.Appendf(plain, "# %s: %s", title, g.where)
-		if g.attr.Struct == layout.PortInfo {
-			plain = fmt.Appendf(plain, " port %d", g.port)
-		}
-		plain = append(plain, '\n')
-	}
-	if plain, err = text.AppendDump(plain, g.attr.Struct, data, text.Options{}); err != nil {
+	if err := g.s.Out.Columns(columns); err != nil {
 		return err
 	}
-	members := text.Object{{Name: "address", Value: g.asked}}
-	if g.attr.Struct == layout.PortInfo {
-		members = append(members, text.Member{Name: "port", Value: g.port})
+	survey := g.how.lists
+	if survey == nil {
+		survey = piece
 	}
-	return g.record(members, data, plain)
-}
-
-func (g *getter) table(ctx context.Context, t table) error {
-	size, err := t.size(ctx, g.c, g.to, g.port)
+	heading, lists, err := survey(ctx, g)
 	if err != nil {
 		return err
 	}
-	for first := 0; first < size; first += t.perBlock {
-		block := first / t.perBlock
-		data, err := g.read(ctx, uint32(g.port)<<16|uint32(block))
+	g.heading = []byte(heading)
+	total := 0
+	for _, l := range lists {
+		if l.size > 0 {
+			g.heading = append(g.heading, l.heading...)
+		}
+		if err := g.blocks(ctx, l); err != nil {
+			return err
+		}
+		total = l.size
+	}
+	if g.how.unit != "" {
+		g.heading = fmt.Appendf(g.heading, "%d %s\n", total, g.how.unit)
+	}
+	return g.s.Out.Text(g.heading)
+}
+
+// blocks reads the blocks of a list.
+func (g *getter) blocks(ctx context.Context, l list) error {
+	seen := map[int]bool{}
+	for block, at := l.block, 0; at < l.size; {
+		data, err := g.read(ctx, l.modifier|uint32(block)<<g.how.shift)
 		if err != nil {
 			return err
 		}
-		plain, err := text.AppendDump(nil, g.attr.Struct, data, text.Options{First: first})
-		if err != nil {
+		if err := g.write(l, block, at, data); err != nil {
 			return err
 		}
-		members := text.Object{{Name: "address", Value: g.asked}}
-		if g.attr.Struct == layout.PKeyTable {
-			members = append(members, text.Member{Name: "port", Value: g.port})
+		if g.how.next == nil {
+			block, at = block+1, at+max(g.how.perBlock, 1)
+			continue
 		}
-		members = append(members, text.Member{Name: "block", Value: block})
-		plain = firstLines(plain, min(size-first, t.perBlock), t.perBlock)
-		if first+t.perBlock >= size {
-			plain = fmt.Appendf(plain, "%d %s\n", size, t.unit)
+		seen[block] = true
+		next := g.how.next(data)
+		switch {
+		case next == 0:
+			return nil
+		case seen[next]:
+			return fmt.Errorf("%s of %s: %s %d goes on with %d, which has been read", g.attr.Name, g.where, g.how.block, block, next)
 		}
-		if err := g.record(members, data, plain); err != nil {
-			return err
-		}
+		block = next
 	}
 	return nil
 }
 
-// firstLines keeps the lines of a block that hold its first n elements.
-func firstLines(block []byte, n, perBlock int) []byte {
-	lines := bytes.SplitAfter(bytes.TrimSuffix(block, []byte("\n")), []byte("\n"))
-	perLine := perBlock / len(lines)
-	kept := bytes.Join(lines[:(n+perLine-1)/perLine], nil)
-	if !bytes.HasSuffix(kept, []byte("\n")) {
-		kept = append(kept, '\n')
+// write writes a block whose first element is number at of the list.
+func (g *getter) write(l list, block, at int, data []byte) error {
+	plain := g.heading
+	g.heading = nil
+	if g.how.line != "" {
+		plain = fmt.Appendf(plain, g.how.line, block, l.port)
 	}
-	return kept
-}
-
-func (g *getter) record(members text.Object, data, plain []byte) error {
-	fields, err := text.ObjectOfBytes(g.attr.Struct, data)
+	o := g.s.DumpOptions()
+	if g.how.perBlock > 1 {
+		o.First, o.Count = l.first+at, l.size-at
+	}
+	plain, err := text.AppendDump(plain, g.attr.Struct, data, o)
 	if err != nil {
 		return err
 	}
-	return g.s.Out.Record(g.attr.Name, append(members, fields...), plain)
+	members, err := g.record(l, block, data)
+	if err != nil {
+		return err
+	}
+	return g.s.Out.Record(g.attr.Name, members, plain)
+}
+
+// record is a block as members: what it was asked by, and its fields.
+func (g *getter) record(l list, block int, data []byte) (text.Object, error) {
+	members := text.Object{{Name: "address", Value: g.asked}}
+	if g.how.takesPort {
+		members = append(members, text.Member{Name: "port", Value: l.port})
+	}
+	if g.how.list != "" {
+		members = append(members, text.Member{Name: g.how.list, Value: l.is})
+	}
+	if g.how.block != "" {
+		members = append(members, text.Member{Name: g.how.block, Value: block})
+	}
+	fields, err := text.ObjectOfBytes(g.attr.Struct, data)
+	return append(members, fields...), err
 }
 
 func (g *getter) read(ctx context.Context, modifier uint32) ([]byte, error) {
@@ -259,29 +260,11 @@ func (g *getter) diagAddr(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%sDR path slid %d; dlid %d; %v", lid, slid, mad.PermissiveLID, g.to.Route), nil
 }
 
-// pkeyCapacity is where the node says how long a port's P_Key table is (IBA
-// 14.2.5.7).
-func pkeyCapacity(ctx context.Context, c *smp.Client, to mad.Addr, port uint8) (int, error) {
-	node, err := smp.Get[mad.NodeInfo](ctx, c, to, 0)
-	if err != nil {
-		return 0, err
+// nodeWithPort reads the NodeInfo of a node that has the port.
+func (g *getter) nodeWithPort(ctx context.Context) (mad.NodeInfo, error) {
+	node, err := smp.Get[mad.NodeInfo](ctx, g.c, g.to, 0)
+	if err == nil && g.port > node.NumPorts {
+		err = fmt.Errorf("port %d: the node has ports up to %d", g.port, node.NumPorts)
 	}
-	if port > node.NumPorts {
-		return 0, fmt.Errorf("port %d: the node has ports up to %d", port, node.NumPorts)
-	}
-	if node.NodeType != mad.NodeTypeSwitch || port == 0 {
-		return int(node.PartitionCap), nil
-	}
-	sw, err := smp.Get[mad.SwitchInfo](ctx, c, to, 0)
-	return int(sw.PartitionEnforcementCap), err
-}
-
-func guidCapacity(ctx context.Context, c *smp.Client, to mad.Addr, _ uint8) (int, error) {
-	info, err := smp.Get[mad.PortInfo](ctx, c, to, 0)
-	return int(info.GUIDCap), err
-}
-
-func lidCount(ctx context.Context, c *smp.Client, to mad.Addr, _ uint8) (int, error) {
-	sw, err := smp.Get[mad.SwitchInfo](ctx, c, to, 0)
-	return int(sw.LinearFDBTop) + 1, err
+	return node, err
 }
