@@ -176,3 +176,41 @@ func ask(t *testing.T, dev port.Device) {
 		t.Errorf("h8: %+v, %v", e, err)
 	}
 }
+
+// Who is still asking when the endpoint is closed hears that the device is gone,
+// not what a half-closed fabric answers.
+func TestCloseWhileAsking(t *testing.T) {
+	for i := range 40 {
+		dev, err := Open(t.Context(), "sim:demo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := sa.NewClient(dev, sa.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := make(chan struct{}, 1)
+		failed := make(chan error)
+		go func() {
+			for n := 0; ; n++ {
+				if _, err := sa.Get(t.Context(), c, sa.Match(mad.NodeRecord{LID: 3}, "LID")); err != nil {
+					failed <- err
+					return
+				}
+				if n == i {
+					asked <- struct{}{}
+				}
+			}
+		}()
+		<-asked
+		if err := dev.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-failed; !errors.Is(err, port.ErrGone) {
+			t.Fatalf("round %d: %v, want ErrGone", i, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Errorf("close the client: %v", err)
+		}
+	}
+}

@@ -49,16 +49,18 @@ func (s *simulation) startSA(ctx context.Context) error {
 	return err
 }
 
-// Close ends the SA, all devices and the fabric.
+// Close ends the fabric and with it all devices, then the SA: the other way
+// round, those who are still asking would hear from the SM's port that nobody
+// serves the SA's class.
 func (s *simulation) Close() error {
-	var errs []error
+	errs := []error{s.fabric.Close()}
 	if s.isSM != nil {
-		errs = append(errs, s.isSM.Close())
+		s.isSM.Close() // the port is gone, and its bit with it
 	}
 	if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
-	return errors.Join(append(errs, s.fabric.Close())...)
+	return errors.Join(errs...)
 }
 
 // simDevice is a port of a simulation that lives as long as the device.

@@ -62,7 +62,7 @@ func TestIbsimSmpquery(t *testing.T) {
 				queries <- []string{"SwitchInfo", to}
 			}
 			for port := range ports + 1 {
-				for _, attribute := range []string{"PortInfo", "PKeyTable", "SL2VLTable", "VLArbitration"} {
+				for _, attribute := range []string{"PortInfo", "PKeyTable", "SL2VLTable", "VLArbitration", "MlnxExtPortInfo"} {
 					queries <- []string{attribute, to, fmt.Sprint(port)}
 				}
 			}

@@ -31,6 +31,7 @@ type Host struct {
 // Run runs the command and gives its exit code. What went wrong is printed to
 // Stderr.
 func Run(ctx context.Context, host Host) int {
+	host.Stdout = &patient{ctx, host.Stdout}
 	a := New(host)
 	global := append([]cli.Flag{cli.VersionFlag}, a.Flags...)
 	err := a.RunContext(ctx, hoist(host.Args, global, a.Commands))

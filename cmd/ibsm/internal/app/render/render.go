@@ -39,6 +39,9 @@ type Head struct {
 
 // Out is an output under way.
 type Out struct {
+	// Stopped is asked before each record; its error ends the output. nil: never.
+	Stopped func() error
+
 	w       *bufio.Writer
 	format  format
 	records int
@@ -90,6 +93,11 @@ func (o *Out) Columns(like text.Object) error {
 // Record writes one record: its type and members for the structured formats, or
 // its text.
 func (o *Out) Record(kind string, members text.Object, plain []byte) error {
+	if o.Stopped != nil {
+		if err := o.Stopped(); err != nil {
+			return err
+		}
+	}
 	rec := append(text.Object{{Name: "type", Value: kind}}, members...)
 	err := o.format.record(o.w, o.records, rec, plain)
 	o.records++
@@ -192,7 +200,7 @@ func jsonLine(w io.Writer, o text.Object) error {
 type yamlDoc struct{}
 
 func (yamlDoc) begin(w *bufio.Writer, head Head) error {
-	_, err := fmt.Fprintf(w, "schema: %s\ncommand: %s\non: %s\nrecords:", Schema, head.Command, quote(head.On))
+	_, err := fmt.Fprintf(w, "schema: %s\ncommand: %s\n\"on\": %s\nrecords:", Schema, head.Command, quote(head.On))
 	return err
 }
 
@@ -242,19 +250,30 @@ func yamlItem(w *bufio.Writer, o text.Object) error {
 
 // yamlNode keeps the order of members, which a Go map would lose.
 func yamlNode(v any) (*yaml.Node, error) {
-	o, ok := v.(text.Object)
-	if !ok {
-		node := &yaml.Node{}
+	node := &yaml.Node{}
+	var parts []any // of the node
+	switch v := v.(type) {
+	case text.Object:
+		node.Kind = yaml.MappingNode
+		for _, m := range v {
+			parts = append(parts, m.Name, m.Value)
+		}
+	case []any:
+		node.Kind = yaml.SequenceNode
+		parts = v
+	default:
 		err := node.Encode(v)
+		if v == "=" || v == "<<" { // which readers of YAML 1.1 take for more than text
+			node.Style = yaml.DoubleQuotedStyle
+		}
 		return node, err
 	}
-	node := &yaml.Node{Kind: yaml.MappingNode}
-	for _, m := range o {
-		value, err := yamlNode(m.Value)
+	for _, part := range parts {
+		child, err := yamlNode(part)
 		if err != nil {
 			return nil, err
 		}
-		node.Content = append(node.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: m.Name}, value)
+		node.Content = append(node.Content, child)
 	}
 	return node, nil
 }

@@ -23,7 +23,7 @@ func write(t *testing.T, format string, records int, errors ...text.Object) stri
 	}
 	record := func(i int) text.Object {
 		return text.Object{{Name: "LID", Value: uint64(i + 1)}, {Name: "GUID", Value: "0x0000000000000001"},
-			{Name: "NodeInfo", Value: text.Object{{Name: "Name", Value: "a<b>&\"c\""}, {Name: "Keys", Value: []any{uint64(1), "x"}}}}}
+			{Name: "NodeInfo", Value: text.Object{{Name: "Name", Value: "a<b>&\"c\""}, {Name: "Keys", Value: []any{uint64(1), "=", text.Object{{Name: "on", Value: "<<"}}}}}}}
 	}
 	if err := o.Columns(record(0)); err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestDocuments(t *testing.T) {
 	type m = map[string]any
 	record := func(lid float64) m {
 		return m{"type": "NodeRecord", "LID": lid, "GUID": "0x0000000000000001",
-			"NodeInfo": m{"Name": `a<b>&"c"`, "Keys": []any{1.0, "x"}}}
+			"NodeInfo": m{"Name": `a<b>&"c"`, "Keys": []any{1.0, "=", m{"on": "<<"}}}}
 	}
 	for _, tt := range []struct {
 		records int
@@ -145,7 +145,7 @@ func TestText(t *testing.T) {
 // members, no place for errors.
 func TestCSV(t *testing.T) {
 	head := []string{"LID", "GUID", "NodeInfo.Name", "NodeInfo.Keys"}
-	row := func(lid string) []string { return []string{lid, "0x0000000000000001", `a<b>&"c"`, "1 x"} }
+	row := func(lid string) []string { return []string{lid, "0x0000000000000001", `a<b>&"c"`, "1 = <<"} }
 	for records, want := range [][][]string{{head}, {head, row("1")}, {head, row("1"), row("2")}} {
 		got, err := csv.NewReader(strings.NewReader(write(t, CSV, records, text.Object{{Name: "message", Value: "no answer"}}))).ReadAll()
 		if err != nil {

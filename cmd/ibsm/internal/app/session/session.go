@@ -57,6 +57,7 @@ func Action(min, max int, run func(ctx context.Context, s *Session, args []strin
 		if err != nil {
 			return &exit.UsageError{Err: fmt.Errorf("--output: %w", err)}
 		}
+		out.Stopped = c.Context.Err
 		s := &Session{Out: out, On: c.String("on"), verb: c, stderr: c.App.ErrWriter, open: endpoint.Open}
 		args := c.Args().Slice()
 		if s.flags, err = parseFlags(c); err == nil && (len(args) < min || max >= 0 && len(args) > max) {
