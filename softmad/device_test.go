@@ -202,7 +202,7 @@ func lossyRMPP(seed uint64) softmadtest.Hook {
 }
 
 // Messages arrive whole over a bad wire, in both directions.
-func TestKernelRMPPOverBadWire(t *testing.T) {
+func TestRMPPInKernelModeOverBadWire(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
 			la, lb := softmadtest.NewPair(lossyRMPP(seed))

@@ -93,6 +93,13 @@ func (s *Subnet) firstCA() *Port {
 	return nil
 }
 
+// isSpecial tells whether an address of the prefix stands for more than a port:
+// for the network or, in IPv4, for all ports (RFC 1122 3.2.1.3, RFC 4291 2.6.1).
+func (s *Subnet) isSpecial(ip netip.Addr) bool {
+	isLast := s.ipoib.Contains(ip) && !s.ipoib.Contains(ip.Next())
+	return ip == s.ipoib.Addr() || ip.Is4() && isLast
+}
+
 // giveIPs gives the free addresses of the prefix in order of the end ports.
 func (s *Subnet) giveIPs() error {
 	taken := map[netip.Addr]bool{}
@@ -101,12 +108,12 @@ func (s *Subnet) giveIPs() error {
 			taken[p.IP] = true
 		}
 	}
-	next := s.ipoib.Masked().Addr().Next() // not the address of the network
+	next := s.ipoib.Addr()
 	for p := range s.EndPorts() {
 		if p.IP.IsValid() {
 			continue
 		}
-		for taken[next] {
+		for taken[next] || s.isSpecial(next) {
 			next = next.Next()
 		}
 		if !s.ipoib.Contains(next) {

@@ -13,6 +13,7 @@ import (
 type cursor struct {
 	rest string
 	err  string
+	zero bool // there was a GUID of 0
 }
 
 func (c *cursor) fail(why string) {
@@ -50,6 +51,9 @@ func (c *cursor) number(what string, base, bits int) uint64 {
 		end++
 	}
 	v, err := strconv.ParseUint(c.rest[:end], base, bits)
+	if err == nil && base == 10 && end > 1 && c.rest[0] == '0' {
+		err = strconv.ErrSyntax // octal, to some
+	}
 	if err != nil {
 		c.fail(fmt.Sprintf("%s expected, in %d bits, not %q", what, bits, short(c.rest)))
 	}
@@ -91,6 +95,7 @@ func (c *cursor) guid() mad.GUID {
 	}
 	guid := c.number("a GUID", 16, 64)
 	c.expect(")")
+	c.zero = c.zero || guid == 0
 	return mad.GUID(guid)
 }
 
@@ -102,6 +107,9 @@ func (c *cursor) quoted(what string) string {
 	}
 	if !ok || text == "" {
 		c.fail(fmt.Sprintf("%s expected, not %q", what, short(c.rest)))
+	}
+	if len(text) > maxDesc {
+		c.fail(fmt.Sprintf("%q is longer than %d bytes", short(text), maxDesc))
 	}
 	return text
 }
@@ -122,9 +130,9 @@ func (c *cursor) description() (string, bool) {
 	return desc, true
 }
 
-// short is a text for a message.
+// short is a text for a message: what goes on behind 64 bytes is cut off.
 func short(s string) string {
-	const limit = 80
+	const limit = 64
 	if len(s) <= limit {
 		return s
 	}

@@ -59,7 +59,7 @@ func Generate(spec string) (*Subnet, error) {
 	kind, args, _ := strings.Cut(spec, ":")
 	if kind == "demo" {
 		if args != "" {
-			return nil, fmt.Errorf("fabric %q: demo takes no arguments", spec)
+			return nil, fmt.Errorf("fabric %q: demo takes no arguments", short(spec))
 		}
 		text, err := configs.FS.ReadFile("demo.yaml")
 		if err != nil {
@@ -69,17 +69,17 @@ func Generate(spec string) (*Subnet, error) {
 	}
 	plan, ok := plans[kind]
 	if !ok {
-		return nil, fmt.Errorf("fabric %q: there is no generator %q%s", spec, kind, suggest(kind, Generators()))
+		return nil, fmt.Errorf("fabric %q: there is no generator %q%s", short(spec), short(kind), suggest(kind, Generators()))
 	}
 	p := newParameters(args)
 	options := p.options()
-	drawn, err := plan(p)
+	drawn, err := plan.draw(p)
 	if err != nil {
-		return nil, fmt.Errorf("fabric %q: %w", spec, err)
+		return nil, fmt.Errorf("fabric %q: %w (%s takes %s; for example %s:%s)", short(spec), err, kind, p.usage(), kind, plan.example)
 	}
 	s, err := drawn.build(options)
 	if err != nil {
-		return nil, fmt.Errorf("fabric %q: %w", spec, err)
+		return nil, fmt.Errorf("fabric %q: %w", short(spec), err)
 	}
 	return s, s.Validate()
 }

@@ -226,8 +226,8 @@ func TestGenerateErrors(t *testing.T) {
 	tests := []struct{ spec, want string }{
 		{"dem", `no generator "dem"; did you mean "demo"?`},
 		{"demo:x=1", "demo takes no arguments"},
-		{"two-level", "argument hosts is missing"},
-		{"two-level:", "argument hosts is missing"},
+		{"two-level", "argument leafs is missing (two-level takes leafs=1..254, spines=1..254, hosts=1..254, [lmc=0..7], "},
+		{"two-level:", "argument leafs is missing (two-level takes leafs=1..254, spines=1..254, hosts=1..254, [lmc=0..7], "},
 		{"two-level:leafs", `argument "leafs" is not of the form name=value`},
 		{"two-level:leaves=1", `no argument "leaves"; did you mean "leafs"?`},
 		{"two-level:leafs=1,spines=1", "argument hosts is missing"},

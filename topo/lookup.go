@@ -3,7 +3,6 @@ package topo
 import (
 	"iter"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/ibsm/ibsm/mad"
@@ -46,8 +45,8 @@ func (s *Subnet) PortByName(name string) (*Port, bool) {
 func cutPort(s string) (name string, port uint8, ok bool) {
 	name, rest, ok := strings.Cut(s, "[")
 	digits, closed := strings.CutSuffix(rest, "]")
-	num, err := strconv.ParseUint(digits, 10, 8)
-	return name, uint8(num), ok && closed && err == nil && name != ""
+	num, err := parseNumber(digits)
+	return name, uint8(num), ok && closed && err == nil && num <= maxPorts && name != ""
 }
 
 // PortByGUID finds an end port by its port GUID or by a node GUID, which stands

@@ -103,9 +103,10 @@ type netReader struct {
 
 	nodes []*netNode
 	byID  map[string]*netNode
-	ids   netIDs   // of the node that follows
-	node  *netNode // whose port lines follow
-	from  mad.GUID // port that ibnetdiscover was run at
+	ids   netIDs         // of the node that follows
+	said  map[string]int // lines of ids
+	node  *netNode       // whose port lines follow
+	from  mad.GUID       // port that ibnetdiscover was run at
 }
 
 func (r *netReader) refuse(line int, format string, args ...any) error {
@@ -204,6 +205,7 @@ func (r *netReader) idLine(key string, c *cursor) bool {
 		ids.device = uint16(c.value("device id", 16))
 	case "sysimgguid":
 		ids.system = mad.GUID(c.value("system image GUID", 64))
+		c.zero = ids.system == 0
 	case "switchguid", "caguid", "hcaguids", "rtguid":
 		if ids.guid = mad.GUID(c.value("GUID", 64)); ids.guid == 0 {
 			c.fail("the GUID is 0")
@@ -212,6 +214,10 @@ func (r *netReader) idLine(key string, c *cursor) bool {
 	default:
 		return false
 	}
+	if other, ok := r.said[key]; ok {
+		r.warn(r.line, "%s stands in line %d already: this one counts", key, other)
+	}
+	r.said[key] = r.line
 	r.node = nil // the next port line must have a heading of its own
 	return true
 }
@@ -220,6 +226,9 @@ func (r *netReader) idLine(key string, c *cursor) bool {
 func (r *netReader) finish(c *cursor) error {
 	if c.err != "" {
 		return r.refuse(r.line, "%s", c.err)
+	}
+	if c.zero {
+		r.warn(r.line, "a GUID of 0 counts as none")
 	}
 	if c.space(); c.rest != "" && c.rest[0] != '#' {
 		r.warn(r.line, "passed over %q at the end of the line", short(c.rest))
@@ -234,6 +243,7 @@ func (r *netReader) finish(c *cursor) error {
 func (r *netReader) heading(kind mad.NodeType, c *cursor) error {
 	n := &netNode{netIDs: r.ids, kind: kind, line: r.line}
 	r.ids = netIDs{}
+	clear(r.said)
 	ports := c.number("the number of ports", 10, 16)
 	if c.err == "" && (ports < 1 || ports > maxPorts) {
 		c.fail(fmt.Sprintf("a node has 1 to %d ports, not %d", maxPorts, ports))
@@ -344,7 +354,7 @@ func (r *netReader) portComment(e *netEnd, c *cursor) {
 		c.rest = c.rest[len(word):]
 		e.width, e.speed = linkWidths[width], linkSpeeds[speed]
 		if e.width == 0 || e.speed == 0 {
-			r.warn(r.line, "%q has a width or speed that is not known", word)
+			r.warn(r.line, "%q has a width or speed that is not known", short(word))
 		}
 	}
 	for _, known := range []string{"s=", "w=", "v=", "slot "} { // ibnetdiscover -f, and Xsigo's

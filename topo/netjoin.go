@@ -10,7 +10,7 @@ func isNetDiscover(data []byte) bool { return netSign.Match(data) }
 
 // parseNetDiscover reads an ibnetdiscover file.
 func parseNetDiscover(name string, data []byte) (*Subnet, error) {
-	r := &netReader{file: name, byID: map[string]*netNode{}}
+	r := &netReader{file: name, byID: map[string]*netNode{}, said: map[string]int{}}
 	if err := r.read(string(data)); err != nil {
 		return nil, err
 	}
@@ -157,6 +157,8 @@ func (r *netReader) compareFar(e *netEnd, far *Port) {
 		end = &far.Node.Ports[0]
 	} else if end.GUID == 0 {
 		end.GUID = e.far.guid
+	} else if e.far.guid != 0 && e.far.guid != end.GUID {
+		r.warn(e.line, "port %s has GUID %s here and %s in line %d, which counts", end, e.far.guid, end.GUID, end.place.line)
 	}
 	switch {
 	case e.far.lid == 0 || e.far.lid == end.LID:

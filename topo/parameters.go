@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ibsm/ibsm/mad"
@@ -14,11 +13,18 @@ import (
 type parameters struct {
 	given []string // "name=value", in order
 	known map[string]parameter
+	names []string // of known, in order
 }
 
 type parameter struct {
+	values   string // for a message
 	set      func(value string) error
 	required bool
+}
+
+func (p *parameters) add(name string, known parameter) {
+	p.known[name] = known
+	p.names = append(p.names, name)
 }
 
 func newParameters(args string) *parameters {
@@ -32,31 +38,32 @@ func newParameters(args string) *parameters {
 // number takes a number from low to high. It is required unless *to has a value
 // or may be 0.
 func (p *parameters) number(name string, to *int, low, high int) {
-	p.known[name] = parameter{required: *to == 0 && low > 0, set: func(value string) error {
-		n, err := strconv.Atoi(value)
-		if err != nil || n < low || n > high {
-			return fmt.Errorf("is not %d to %d", low, high)
+	values := fmt.Sprintf("%d to %d", low, high)
+	p.add(name, parameter{values: values, required: *to == 0 && low > 0, set: func(value string) error {
+		n, err := parseNumber(value)
+		if err != nil || n < uint64(low) || n > uint64(high) {
+			return fmt.Errorf("is not %s", values)
 		}
-		*to = n
+		*to = int(n)
 		return nil
-	}}
+	}})
 }
 
 // mixed takes a word for one value, or "mixed" for all, which are in order.
 func mixed[T comparable](p *parameters, name string, to *[]T, words map[string]T, all []T) {
-	p.known[name] = parameter{set: func(value string) error {
+	known := append(slices.Sorted(maps.Keys(words)), "mixed")
+	p.add(name, parameter{values: strings.Join(known, "|"), set: func(value string) error {
 		if value == "mixed" {
 			*to = all
 			return nil
 		}
 		v, ok := words[value]
 		if !ok {
-			known := append(slices.Sorted(maps.Keys(words)), "mixed")
 			return fmt.Errorf("is not one of %s%s", strings.Join(known, ", "), suggest(value, known))
 		}
 		*to = []T{v}
 		return nil
-	}}
+	}})
 }
 
 // read sets what was given.
@@ -67,23 +74,38 @@ func (p *parameters) read() error {
 		to, isKnown := p.known[name]
 		switch {
 		case !ok:
-			return fmt.Errorf("argument %q is not of the form name=value", arg)
+			return fmt.Errorf("argument %q is not of the form name=value", short(arg))
 		case !isKnown:
-			return fmt.Errorf("no argument %q%s", name, suggest(name, slices.Collect(maps.Keys(p.known))))
+			return fmt.Errorf("no argument %q%s", short(name), suggest(name, slices.Collect(maps.Keys(p.known))))
 		case seen[name]:
 			return fmt.Errorf("argument %q stands twice", name)
 		}
 		seen[name] = true
 		if err := to.set(value); err != nil {
-			return fmt.Errorf("%s %w", arg, err)
+			return fmt.Errorf("%s %w", short(arg), err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.known)) {
+	for _, name := range p.names {
 		if p.known[name].required && !seen[name] {
 			return fmt.Errorf("argument %s is missing", name)
 		}
 	}
 	return nil
+}
+
+// usage lists the parameters, optional ones in brackets.
+func (p *parameters) usage() string {
+	var required, optional []string
+	for _, name := range p.names {
+		known := p.known[name]
+		text := name + "=" + strings.ReplaceAll(known.values, " to ", "..")
+		if known.required {
+			required = append(required, text)
+		} else {
+			optional = append(optional, "["+text+"]")
+		}
+	}
+	return strings.Join(append(required, optional...), ", ")
 }
 
 // options are the parameters that all generators have.

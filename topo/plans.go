@@ -7,13 +7,18 @@ import (
 	"github.com/ibsm/ibsm/mad"
 )
 
-// plans draw a blueprint from their parameters, which they read.
-var plans = map[string]func(*parameters) (*blueprint, error){
-	"two-level": planTwoLevel,
-	"fat-tree":  planFatTree,
-	"ring":      planRing,
-	"torus":     planTorus,
-	"dragonfly": planDragonfly,
+// plan draws a blueprint from its parameters, which it reads.
+type plan struct {
+	draw    func(*parameters) (*blueprint, error)
+	example string // of parameters
+}
+
+var plans = map[string]plan{
+	"two-level": {planTwoLevel, "leafs=36,spines=18,hosts=18"},
+	"fat-tree":  {planFatTree, "k=8"},
+	"ring":      {planRing, "switches=6,hosts=2"},
+	"torus":     {planTorus, "x=4,y=4,z=4,hosts=1"},
+	"dragonfly": {planDragonfly, "switches=4,globals=2,hosts=2"},
 }
 
 func planTwoLevel(p *parameters) (*blueprint, error) {

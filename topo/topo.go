@@ -5,8 +5,8 @@
 // # Fabric files
 //
 // A fabric file is YAML, or what ibnetdiscover writes; its content tells which.
-// In YAML, numbers are decimal or 0x...; a key that is not listed
-// here, a value that does not fit and a contradiction are errors that name
+// In YAML, numbers are decimal without leading zeros, or 0x...; a key that is not
+// listed here, a value that does not fit and a contradiction are errors that name
 // file, line and column.
 //
 //	subnet:                      # optional, as each of its keys
@@ -36,7 +36,7 @@
 //	    port:                    # optional: end ports by number (switches have one, 0)
 //	      1: {guid: 0x0002c90300001235, lid: 7, lmc: 0, ip: 10.0.0.7, pkeys: [0xffff, 0x8001]}
 //	    pkeys: [0xffff]          # pkeys, ip and lid may stand here when there is one end port,
-//	                             # pkeys when there are several
+//	                             # pkeys when there are several; then not under port, too
 //
 //	links:
 //	  - h1[1] - s1[1]
@@ -75,8 +75,8 @@
 // end. With a [Warning]: shell prompts, messages of ibnetdiscover on stderr, even
 // in the middle of a line, and all other lines that are not its own; links with a
 // line for one end only; far ends that were not discovered; a link or an address
-// that its two ends describe differently; ports linked to themselves. The rest is
-// refused with file and line: a line of ibnetdiscover's that breaks off, a node or
+// that its two ends describe differently; GUIDs of 0; ports linked to themselves.
+// The rest is refused with file and line: a line of ibnetdiscover's that breaks off, a node or
 // port described twice, two links at one port, and what is a contradiction in
 // YAML, too.
 package topo

@@ -18,12 +18,16 @@ const (
 	maxPorts    = 254
 	MaxPKeys    = 128 // entries of a P_Key table (NodeInfo.PartitionCap)
 	maxLMC      = 7
+	maxLID      = uint64(mad.FirstMulticast) - 1
+	// maxGIDPrefix lies below those of multicast GIDs, which start with 0xff
+	// (IBA 4.1.1).
+	maxGIDPrefix = 0xff<<56 - 1
 )
 
 // Validate looks for contradictions and says all that it finds, each with the
 // two places that contradict each other. The error joins one error per finding.
 func (s *Subnet) Validate() error {
-	v := validator{
+	v := validator{sub: s,
 		names: map[string]*Node{}, guids: map[mad.GUID]owner{},
 		ips: map[netip.Addr]*Port{}, lids: map[mad.LID]*Port{},
 	}
@@ -36,8 +40,8 @@ func (s *Subnet) Validate() error {
 	if s.SM == nil || !s.SM.IsEnd() {
 		v.failf("subnet: the SM's port %v is no end port", s.SM)
 	}
-	if s.GIDPrefix == 0 {
-		v.failf("subnet: GID prefix is 0")
+	if s.GIDPrefix == 0 || s.GIDPrefix > maxGIDPrefix {
+		v.failf("subnet: GID prefix %#x is 0 or that of multicast GIDs", s.GIDPrefix)
 	}
 	return errors.Join(v.errs...)
 }
@@ -50,6 +54,7 @@ type owner struct {
 }
 
 type validator struct {
+	sub   *Subnet
 	names map[string]*Node
 	guids map[mad.GUID]owner
 	ips   map[netip.Addr]*Port
@@ -74,14 +79,14 @@ func (n *Node) String() string { return "node " + n.Name }
 func (v *validator) node(n *Node) {
 	self := at(n.String(), n.place)
 	if why := badName(n.Name); why != "" {
-		v.failf("%s: name %q %s", self, n.Name, why)
+		v.failf("%s: name %q %s", self, short(n.Name), why)
 	}
 	if other, ok := v.names[n.Name]; ok {
 		v.failf("%s: has the name of %s", self, at("another node", other.place))
 	}
 	v.names[n.Name] = n
 	if len(n.Desc) > maxDesc || !utf8.ValidString(n.Desc) || strings.ContainsRune(n.Desc, 0) {
-		v.failf("%s: desc %q is not UTF-8 text of at most %d bytes", self, n.Desc, maxDesc)
+		v.failf("%s: desc %q is not UTF-8 text of at most %d bytes", self, short(n.Desc), maxDesc)
 	}
 	if n.Type != mad.NodeTypeCA && n.Type != mad.NodeTypeSwitch && n.Type != mad.NodeTypeRouter {
 		v.failf("%s: node type %d is not known", self, n.Type)
@@ -161,6 +166,8 @@ func (v *validator) endPort(p *Port) {
 	}
 	if !p.IP.IsValid() {
 		v.failf("%s: has no IPoIB address", self)
+	} else if v.sub.isSpecial(p.IP) {
+		v.failf("%s: IP address %s is that of the network %s, or its broadcast address", self, p.IP, v.sub.ipoib)
 	} else if other, ok := v.ips[p.IP]; ok {
 		v.failf("%s: has IP address %s, as has %s", self, p.IP, at("port "+other.String(), other.place))
 	}

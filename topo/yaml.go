@@ -1,6 +1,7 @@
 package topo
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,7 +32,7 @@ func (p *parser) entries(n *yaml.Node, what string, entry func(key, value *yaml.
 			return p.errorf(key, "%s has %s for a key", what, kindName(key))
 		}
 		if line, ok := seen[key.Value]; ok {
-			return p.errorf(key, "%s has key %q twice, first in line %d", what, key.Value, line)
+			return p.errorf(key, "%s has key %q twice, first in line %d", what, short(key.Value), line)
 		}
 		seen[key.Value] = key.Line
 		if err := entry(key, value); err != nil {
@@ -46,7 +47,7 @@ func (p *parser) mapping(n *yaml.Node, what string, known fields) error {
 	return p.entries(n, what, func(key, value *yaml.Node) error {
 		read, ok := known[key.Value]
 		if !ok {
-			return p.errorf(key, "%s has no key %q%s", what, key.Value, suggest(key.Value, slices.Collect(maps.Keys(known))))
+			return p.errorf(key, "%s has no key %q%s", what, short(key.Value), suggest(key.Value, slices.Collect(maps.Keys(known))))
 		}
 		return read(value)
 	})
@@ -73,25 +74,40 @@ func text[T any](p *parser, to *T, parse func(string) (T, error)) func(*yaml.Nod
 		}
 		v, err := parse(n.Value)
 		if err != nil {
-			return p.errorf(n, "%q %v", n.Value, err)
+			return p.errorf(n, "%q %v", short(n.Value), err)
 		}
 		*to = v
 		return nil
 	}
 }
 
-// number reads an unsigned number of so many bits.
-func number[T ~uint8 | ~uint16 | ~uint32 | ~uint64](p *parser, to *T, bits int) func(*yaml.Node) error {
+// number reads a number from low to high.
+func number[T ~uint8 | ~uint16 | ~uint32 | ~uint64](p *parser, to *T, low, high uint64) func(*yaml.Node) error {
 	return text(p, to, func(s string) (T, error) {
-		v, err := strconv.ParseUint(s, 0, 64)
-		if err != nil {
-			return 0, fmt.Errorf("is no number")
-		}
-		if v>>bits != 0 {
-			return 0, fmt.Errorf("is more than %#x, the highest number of %d bits", uint64(1)<<bits-1, bits)
+		v, err := parseNumber(s)
+		switch {
+		case err != nil && !errors.Is(err, strconv.ErrRange):
+			return 0, errors.New("is no number: they are decimal without leading zeros, or hexadecimal after 0x")
+		case err != nil || v < low || v > high:
+			if high > 0xffff {
+				return 0, fmt.Errorf("is not %#x to %#x", low, high)
+			}
+			return 0, fmt.Errorf("is not %d to %d", low, high)
 		}
 		return T(v), nil
 	})
+}
+
+// parseNumber reads decimal without leading zeros, which some take for octal, or
+// hexadecimal after 0x. It has the errors of strconv.ParseUint.
+func parseNumber(s string) (uint64, error) {
+	if digits, ok := strings.CutPrefix(s, "0x"); ok {
+		return strconv.ParseUint(digits, 16, 64)
+	}
+	if len(s) > 1 && s[0] == '0' {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseUint(s, 10, 64)
 }
 
 // choice reads one of the names of a map, in any case of letters.
@@ -131,7 +147,7 @@ func kindName(n *yaml.Node) string {
 	if n.Tag == "!!null" {
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", n.Value)
+	return fmt.Sprintf("%q", short(n.Value))
 }
 
 // suggest names the known name that is nearest to a wrong one, if one is near.
@@ -139,6 +155,9 @@ func suggest(wrong string, known []string) string {
 	slices.Sort(known)
 	best, limit := "", len(wrong)/3+1
 	for _, k := range known {
+		if len(wrong) > len(k)+limit {
+			continue // far too long
+		}
 		if d := editDistance(strings.ToLower(wrong), strings.ToLower(k)); d <= limit && k != wrong {
 			best, limit = k, d-1
 		}

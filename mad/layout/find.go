@@ -205,7 +205,7 @@ func (s *Struct) findListed(name string) (Field, bool) {
 		return Field{}, false
 	}
 	for _, l := range s.SA.Lines {
-		if l.Field != "" && l.Label != "" && sameName(l.Label, name) {
+		if l.Field != "" && l.IsCalled(name) {
 			f, err := s.Find(l.Field)
 			return f, err == nil
 		}

@@ -60,6 +60,7 @@ func TestFindErrors(t *testing.T) {
 	}{
 		{PathRecord, "DLDI", []string{"DLID"}},
 		{PathRecord, "xyzzy", nil},
+		{PathRecord, "zz", nil}, // two edits make it any name of two letters
 		{NodeRecord, "NodeGUDI", []string{"NodeInfo.NodeGUID"}},
 		{twice, "NodeGUID", []string{"Left.NodeGUID", "Right.NodeGUID"}},
 		{PKeyTable, "P_Key[32]", nil},

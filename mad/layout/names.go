@@ -41,6 +41,9 @@ func fold(s string) string {
 
 func sameName(a, b string) bool { return fold(a) == fold(b) }
 
+// IsCalled tells whether the line has the label, however it is spelled.
+func (l *Line) IsCalled(name string) bool { return l.Label != "" && sameName(l.Label, name) }
+
 // cutIndex splits the index off "P_Key[3]", not off "Entry[3].Port"; it is -1 if
 // there is none.
 func cutIndex(name string) (base string, index int, err error) {
@@ -68,10 +71,11 @@ func Nearest(name string, candidates []string) []string {
 	for _, c := range candidates {
 		last := c[strings.LastIndexByte(c, '.')+1:]
 		cost := min(edits(want, fold(c)), edits(want, fold(last)))
+		limit := max(min(2, len(want)/2), len(want)/3) // not all letters
 		if strings.Contains(fold(c), want) {
-			cost = min(cost, 2)
+			cost = min(cost, limit)
 		}
-		if cost <= max(2, len(want)/3) {
+		if cost <= limit && want != "" {
 			all = append(all, scored{c, cost})
 		}
 	}

@@ -27,6 +27,8 @@ func (e *ValueError) Error() string {
 	s := fmt.Sprintf("%s.%s (%d bits): %q: %s", e.Struct, e.Field, e.Bits, e.Text, e.Why)
 	if e.Nearest != "" {
 		s += fmt.Sprintf("; did you mean %q?", e.Nearest)
+	} else if len(e.Legal) > 0 {
+		s += "."
 	}
 	if len(e.Legal) > 0 {
 		s += fmt.Sprintf(" Legal are %q and numbers.", e.Legal)
@@ -35,11 +37,15 @@ func (e *ValueError) Error() string {
 }
 
 // Get gives the field called name of b, which is exactly one structure, as
-// [Value] does. See [layout.Struct.FindIn] for names. Errors are a
-// *layout.NameError or a *mad.LengthError.
+// [Value] does, or the number of a line that joins several fields (see [Set]).
+// See [layout.Struct.FindIn] for other names. Errors are a *layout.NameError or a
+// *mad.LengthError.
 func Get(s *layout.Struct, b []byte, name string) (any, error) {
 	if err := checkLength(s, b); err != nil {
 		return nil, err
+	}
+	if line := joined(s, name); line != nil && (line.names || line.isReserved()) {
+		return layout.Uint(b, line.off, line.n), nil
 	}
 	f, err := s.FindIn(b, name)
 	if err != nil {
@@ -49,32 +55,80 @@ func Get(s *layout.Struct, b []byte, name string) (any, error) {
 }
 
 // Set writes a value, as people write it, to the field called name of b, which
-// is exactly one structure, and touches no other bit. It gives back the field
-// that was found, whose Name is right for [layout.Struct.MaskOf]. Errors are a
+// is exactly one structure, and touches no other bit. It gives back the fields
+// that it has set, whose Names are right for [layout.Struct.MaskOf]. Errors are a
 // *layout.NameError, a *ValueError or a *mad.LengthError; b is then unchanged.
 //
 // Numbers are decimal, or hexadecimal after 0x. Enumerations take the names
-// they print, shorter ones, and numbers; sets of bits take several, joined by
-// "|", "," or "or". Rates and speeds with a unit may write it as G, Gbps, Gb/s
-// or Gb/sec: a bare number is the code. Flags take 0, 1, false, true, no, yes,
-// off and on.
-func Set(s *layout.Struct, b []byte, name, value string) (layout.Field, error) {
+// they print, or what only one of those starts with or has for a word, and
+// numbers; sets of bits take several, joined by "|", "," or "or". Rates and
+// speeds with a unit may write it as G, Gbps, Gb/s or Gb/sec: a bare number is the
+// code. Flags take 0, 1, false, true, no, yes, off and on.
+//
+// A name may also be that of a line by which saquery prints several fields as one
+// number, such as hop_flow_raw, which then sets all of them. Where one of them is
+// but the selector of the other, as in mtu and pkt_life, a value that fits the
+// other one alone is for that: mtu=4 sets the MTU, mtu=0x84 the selector, too.
+func Set(s *layout.Struct, b []byte, name, value string) ([]layout.Field, error) {
 	if err := checkLength(s, b); err != nil {
-		return layout.Field{}, err
+		return nil, err
+	}
+	line := joined(s, name)
+	if line != nil && line.isReserved() {
+		return nil, &layout.NameError{What: "field", Name: name, In: s.Name, Why: "these bits are reserved"}
+	}
+	if line != nil && line.names {
+		whole := layout.Field{Name: line.Label, Off: line.off, Len: line.n}
+		if err := set(s, &whole, b, value); err != nil {
+			return nil, err
+		}
+		return line.parts, nil
 	}
 	f, err := s.FindIn(b, name)
 	if err != nil {
-		return layout.Field{}, err
+		return nil, err
 	}
-	if err := parse(&f, b, value); err != nil {
-		var bad *ValueError
-		if !errors.As(err, &bad) {
-			bad = &ValueError{Why: err.Error()}
+	err = set(s, &f, b, value)
+	if err == nil {
+		return []layout.Field{f}, nil
+	}
+	if line != nil {
+		whole := layout.Field{Name: line.Label, Off: line.off, Len: line.n}
+		if set(s, &whole, b, value) == nil {
+			return line.parts, nil
 		}
-		bad.Struct, bad.Field, bad.Bits, bad.Text = s.Name, f.Name, f.Bits(), value
-		return layout.Field{}, bad
 	}
-	return f, nil
+	return nil, err
+}
+
+// joined is the line of saquery's with the name if it shows another number than
+// one field: several fields, or reserved bits. Nil: there is none.
+func joined(s *layout.Struct, name string) *shown {
+	if s.SA == nil {
+		return nil
+	}
+	lines := shownLines(s, s.SA)
+	for i := range lines {
+		if n := &lines[i]; n.IsCalled(name) && n.Count == 0 && n.n > 0 && len(n.parts) != 1 {
+			return n
+		}
+	}
+	return nil
+}
+
+func (n *shown) isReserved() bool { return len(n.parts) == 0 }
+
+func set(s *layout.Struct, f *layout.Field, b []byte, value string) error {
+	err := parse(f, b, value)
+	if err == nil {
+		return nil
+	}
+	var bad *ValueError
+	if !errors.As(err, &bad) {
+		bad = &ValueError{Why: err.Error()}
+	}
+	bad.Struct, bad.Field, bad.Bits, bad.Text = s.Name, f.Name, f.Bits(), value
+	return bad
 }
 
 func parse(f *layout.Field, b []byte, value string) error {
@@ -123,10 +177,13 @@ func parseNumber(f *layout.Field, text string) (uint64, error) {
 	switch f.Kind {
 	case layout.KindFlag:
 		switch strings.ToLower(text) {
-		case "0", "false", "no", "off":
+		case "false", "no", "off":
 			return 0, nil
-		case "1", "true", "yes", "on":
+		case "true", "yes", "on":
 			return 1, nil
+		}
+		if v, ok := number(text); ok && v <= 1 {
+			return v, nil
 		}
 		return 0, errors.New("a flag is 0 or 1 (false or true)")
 	case layout.KindEnum:
@@ -170,11 +227,11 @@ func parseEnum(e *layout.Enum, text string) (uint64, error) {
 			v, ok = number(part)
 		}
 		if !ok {
-			bad := &ValueError{Why: "no such value", Nearest: nearestValue(e, part)}
-			for _, x := range e.Values {
-				bad.Legal = append(bad.Legal, x.Text)
+			x, err := shortened(e, part)
+			if err != nil {
+				return 0, err
 			}
-			return 0, bad
+			v = x.Value
 		}
 		all |= v
 	}
@@ -193,6 +250,36 @@ func named(e *layout.Enum, text string) (uint64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// shortened finds the one value that text is the start of, or else a word of.
+func shortened(e *layout.Enum, text string) (layout.Value, error) {
+	want := foldValue(text)
+	starts := func(name string) bool { return strings.HasPrefix(foldValue(name), want) }
+	hasWord := func(name string) bool {
+		return slices.ContainsFunc(strings.Fields(name), func(word string) bool { return foldValue(word) == want })
+	}
+	for _, fits := range []func(string) bool{starts, hasWord} {
+		var found []layout.Value
+		var texts []string
+		for _, x := range e.Values {
+			if want != "" && (fits(x.Text) || slices.ContainsFunc(x.Alias, fits)) {
+				found = append(found, x)
+				texts = append(texts, x.Text)
+			}
+		}
+		switch {
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return layout.Value{}, &ValueError{Why: fmt.Sprintf("several values fit: %q", texts)}
+		}
+	}
+	bad := &ValueError{Why: "no such value", Nearest: nearestValue(e, text)}
+	for _, x := range e.Values {
+		bad.Legal = append(bad.Legal, x.Text)
+	}
+	return layout.Value{}, bad
 }
 
 func nearestValue(e *layout.Enum, text string) string {

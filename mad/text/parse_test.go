@@ -20,7 +20,22 @@ func TestSetThenGet(t *testing.T) {
 	}{
 		{layout.PathRecord, "NumbPath", "4", "NumbPath", uint64(4)},
 		{layout.PathRecord, "numbpath", "0x7f", "NumbPath", uint64(127)},
-		{layout.PathRecord, "num_path_revers", "010", "NumbPath", uint64(10)}, // decimal
+		{layout.PathRecord, "numb_path", "010", "NumbPath", uint64(10)}, // decimal
+		{layout.PathRecord, "rate", "2.5", "Rate", "2.5 Gb/s"},
+		{layout.PathRecord, "rate", "1200G", "Rate", "1200 Gb/s"},
+		{layout.PathRecord, "mtu", "0x4", "MTU", "2048"},
+		{layout.PathRecord, "pkt_life", "0x12", "PacketLifeTime", uint64(18)},
+		{layout.PathRecord, "RateSelector", "ex", "RateSelector", "Exactly"},
+		{layout.PathRecord, "Reversible", "0x1", "Reversible", true},
+		{layout.ClassPortInfo, "Redirect QP", "0x00000001", "RedirectQP", uint64(1)},
+		{layout.NodeRecord, "NodeType", "sw", "NodeInfo.NodeType", "Switch"},
+		{layout.NodeRecord, "node_type", "S", "NodeInfo.NodeType", "Switch"},
+		{layout.NodeRecord, "NodeType", "channel", "NodeInfo.NodeType", "Channel Adapter"},
+		{layout.NodeRecord, "NodeType", "ADAPTER", "NodeInfo.NodeType", "Channel Adapter"},
+		{layout.PortInfo, "PortState", "act", "PortState", "Active"},
+		{layout.PortInfo, "PhysLinkState", "linke", "PortPhysicalState", "LinkErrorRecovery"},
+		{layout.PortInfo, "LinkSpeedExtEnabled", "14|HD", "LinkSpeedExtEnabled", "25.78125 Gbps or 53.125 Gbps or 106.25 Gbps"}, // 14 is a number
+		{layout.PortInfo, "LinkSpeedExtEnabled", "14.06|HD", "LinkSpeedExtEnabled", "14.0625 Gbps or 53.125 Gbps"},
 		{layout.PathRecord, "P_Key", "0x8001", "P_Key", uint64(0x8001)},
 		{layout.PathRecord, "PKey", "0x8001", "P_Key", uint64(0x8001)},
 		{layout.PathRecord, "MTU", "4096", "MTU", "4096"},
@@ -78,13 +93,14 @@ func TestSetThenGet(t *testing.T) {
 					b[i] = fill
 				}
 				before := append([]byte(nil), b...)
-				f, err := text.Set(c.of, b, c.name, c.value)
+				found, err := text.Set(c.of, b, c.name, c.value)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if f.Name != c.path {
-					t.Errorf("found %s, want %s", f.Name, c.path)
+				if len(found) != 1 || found[0].Name != c.path {
+					t.Fatalf("found %v, want %s", found, c.path)
 				}
+				f := found[0]
 				got, err := text.Get(c.of, b, c.name)
 				if err != nil || !reflect.DeepEqual(got, c.want) {
 					t.Errorf("got %#v, %v, want %#v", got, err, c.want)
@@ -147,7 +163,17 @@ func TestSetRefuses(t *testing.T) {
 		{layout.PathRecord, "DGID", "fe80::1%eth0", []string{"takes a GID"}},
 		{layout.PathRecord, "DGID", "10.0.0.1", []string{"takes a GID"}},
 		{layout.PathRecord, "Reversible", "2", []string{"Reversible", "flag"}},
-		{layout.PortInfo, "PortState", "Activ", []string{"PortState", "4 bits", `did you mean "Active"`, "Legal"}},
+		{layout.PathRecord, "hop_flow_raw", "0x100000000", []string{"PathRecord.hop_flow_raw", "32 bits", "at most 4294967295"}},
+		{layout.PathRecord, "hop_flow_raw", "x", []string{"hop_flow_raw", "number"}},
+		{layout.PathRecord, "num_path_revers", "0x100", []string{"num_path_revers", "8 bits"}},
+		{layout.PathRecord, "resv2", "0", []string{`"resv2"`, "reserved"}},
+		{layout.PathRecord, "mtu", "0x100", []string{"MTU", "6 bits", "at most 63"}},
+		{layout.PathRecord, "rate", "1000 Gb/s", []string{"Rate", "no such value"}},
+		{layout.NodeRecord, "NodeType", "xy", []string{"no such value. Legal"}},
+		{layout.NodeRecord, "NodeType", "swich", []string{`did you mean "Switch"`}},
+		{layout.PortInfo, "PortState", "a", []string{`several values fit: ["Armed" "Active"]`}},
+		{layout.PortInfo, "PortPhysicalState", "p", []string{`several values fit: ["Polling" "PortConfigurationTraining" "PhyTest"]`}},
+		{layout.PortInfo, "PortState", "Axtiv", []string{"PortState", "4 bits", `did you mean "Active"`, "Legal"}},
 		{layout.PortInfo, "LinkWidthEnabled", "", []string{"LinkWidthEnabled"}},
 		{layout.PortInfo, "LinkWidthEnabled", "1X|3X", []string{"no such value"}},
 		{layout.NodeRecord, "NodeString", strings.Repeat("x", 65), []string{"65 bytes", "at most 64"}},
@@ -222,6 +248,9 @@ func FuzzSet(f *testing.F) {
 	f.Add("NodeInfo.NodeType", "Switch")
 	f.Add("P_Key[3]", "0xffff")
 	f.Add("rate", "100 Gb/s")
+	f.Add("mtu", "0x84")
+	f.Add("hop_flow_raw", "0x800001ff")
+	f.Add("LinkSpeedExtActive", "f|e")
 	f.Add("DGID", "fe80::1%eth0")
 	f.Add("[", "|")
 	f.Fuzz(func(t *testing.T, name, value string) {
@@ -231,8 +260,13 @@ func FuzzSet(f *testing.F) {
 			if err != nil && string(b) != string(make([]byte, s.Size)) {
 				t.Fatalf("refused with %v, and yet changed", err)
 			}
-			if err == nil && (found.Off < 0 || found.Off+found.Len > 8*s.Size) {
-				t.Fatalf("%s lies outside", found.Name)
+			if err == nil && len(found) == 0 {
+				t.Fatal("nothing set")
+			}
+			for _, f := range found {
+				if f.Off < 0 || f.Off+f.Len > 8*s.Size {
+					t.Fatalf("%s lies outside", f.Name)
+				}
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package sa
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,26 +80,27 @@ func component(ctx context.Context, s *session.Session, req *sa.Request, arg str
 	if !ok {
 		return exit.Usagef("%q is no FIELD=VALUE: %s", arg, components(record))
 	}
-	f, err := record.Find(name)
-	if err != nil {
-		return exit.Usagef("%w: %s", err, components(record))
-	}
-	bits := record.MaskOf(f.Name)
-	switch {
-	case bits == 0:
-		return exit.Usagef("%s of %s is no component: no bit of the component mask selects it", f.Name, record.Name)
-	case req.Mask&bits != 0:
-		return exit.Usagef("%s is given twice", f.Name)
-	}
-	if isOfPort(&f) {
+	if f, err := record.Find(name); err == nil && isOfPort(&f) {
 		if value, err = addressValue(ctx, s, &f, value); err != nil {
 			return err
 		}
 	}
-	if _, err := text.Set(record, req.Record, name, value); err != nil {
+	fields, err := text.Set(record, req.Record, name, value) // several for mtu=0x84
+	if bad := (*layout.NameError)(nil); errors.As(err, &bad) {
+		return exit.Usagef("%w: %s", err, components(record))
+	} else if err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	req.Mask |= bits
+	for _, f := range fields {
+		bits := record.MaskOf(f.Name)
+		switch {
+		case bits == 0:
+			return exit.Usagef("%s of %s is no component: no bit of the component mask selects it", f.Name, record.Name)
+		case req.Mask&bits != 0:
+			return exit.Usagef("%s is given twice", f.Name)
+		}
+		req.Mask |= bits
+	}
 	return nil
 }
 
