@@ -69,7 +69,7 @@ type Agent struct {
 	workers sync.WaitGroup
 	jobs    chan *Incoming // as many as Queue
 
-	// The rest belongs to the run loop.
+	// The rest belongs to the state.
 	id        port.AgentID
 	closed    bool
 	inFlight  int
@@ -93,7 +93,8 @@ func (c *Conn) Register(reg Registration) (*Agent, error) {
 		a.reg.Methods = withACKs(reg.Methods)
 	}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
-	if err := c.call(func(time.Time) error { return c.loop.register(a) }); err != nil {
+	var err error
+	if c.do(func(time.Time) { err = c.state.register(a) }); err != nil {
 		a.cancel()
 		if a.reg.Methods != a.serves && errors.Is(err, port.ErrMethodOwned) {
 			err = fmt.Errorf("%w (an agent with RMPPUser needs the methods of ACKs to its answers, too)", err)
@@ -127,7 +128,8 @@ func withACKs(s port.MethodSet) port.MethodSet {
 // port.ErrClosed, and so does the Context of its handlers; it returns when these
 // have. Do not call it from one.
 func (a *Agent) Close() error {
-	err := a.conn.call(func(now time.Time) error { return a.conn.loop.unregister(a, now) })
+	var err error
+	a.conn.do(func(now time.Time) { err = a.conn.state.unregister(a, now) })
 	a.workers.Wait()
 	return err
 }

@@ -33,7 +33,7 @@ const (
 	over                   // remembered for the sake of segments that come again
 )
 
-// call is a request under way. The run loop owns it.
+// call is a request under way. It belongs to the state.
 type call struct {
 	transfer
 	alarm
@@ -43,8 +43,9 @@ type call struct {
 	answered bool   // an answer is expected
 	mayLong  bool   // the answer may be RMPP
 	timeout  time.Duration
-	retries  int // retransmissions left to do here
-	carrier  int // retransmissions left to the carrier
+	idle     time.Duration // the longest pause in an answer
+	retries  int           // retransmissions left to do here
+	carrier  int           // retransmissions left to the carrier
 
 	phase  phase
 	place  *list.Element // in agent.waiting
@@ -64,60 +65,65 @@ type result struct {
 }
 
 // start begins a request, when the window of its agent allows.
-func (l *loop) start(c *call, now time.Time) {
+func (s *state) start(c *call, now time.Time) {
 	a := c.agent
 	switch {
-	case l.err != nil:
-		l.finish(c, now, result{err: c.failure(stepStart, l.err)})
+	case s.err != nil:
+		s.finish(c, now, result{err: c.failure(stepStart, s.err)})
 	case a.closed:
-		l.finish(c, now, result{err: c.failure(stepStart, port.ErrClosed)})
+		s.finish(c, now, result{err: c.failure(stepStart, port.ErrClosed)})
+	case a.waiting.Len() == 0 && a.hasRoom():
+		a.inFlight++
+		s.transmit(c, now)
 	default:
 		c.place = a.waiting.PushBack(c)
-		l.admit(a, now)
 	}
 }
 
+// hasRoom tells whether one more request may be in flight.
+func (a *Agent) hasRoom() bool { return a.reg.Window <= 0 || a.inFlight < a.reg.Window }
+
 // admit lets requests into the window, first come first served.
-func (l *loop) admit(a *Agent, now time.Time) {
+func (s *state) admit(a *Agent, now time.Time) {
 	if a.admitting {
 		return // a request that failed at once comes back here
 	}
 	a.admitting = true
-	for a.waiting.Len() > 0 && !a.closed && (a.reg.Window <= 0 || a.inFlight < a.reg.Window) {
+	for a.waiting.Len() > 0 && !a.closed && a.hasRoom() {
 		c := a.waiting.Remove(a.waiting.Front()).(*call)
 		c.place = nil
 		a.inFlight++
-		l.transmit(c, now)
+		s.transmit(c, now)
 	}
 	a.admitting = false
 }
 
 // transmit sends a request, at first or again, with a new transaction id.
-func (l *loop) transmit(c *call, now time.Time) {
+func (s *state) transmit(c *call, now time.Time) {
 	c.sends++
-	c.tid = l.newTID()
-	l.calls[c.tid] = c
+	c.tid = s.newTID()
+	s.calls[c.tid] = c
 	binary.BigEndian.PutUint32(c.data[mad.OffTID+4:], c.tid)
 	c.peer, c.sender, c.receiver, c.got = c.to, nil, nil, nil
 
 	if c.long && c.agent.reg.RMPP == port.RMPPUser {
-		cfg := l.conn.senderConfig()
+		cfg := s.conn.senderConfig()
 		if c.answered {
 			cfg.ResponseWindow = rmpp.DefaultFirstWindow
 		}
 		sender, err := rmpp.NewSender(c.data, cfg)
 		if err != nil {
-			l.fail(c, now, stepSend, err)
+			s.fail(c, now, stepSend, err)
 			return
 		}
 		c.sender = sender
 		c.phase = sending
-		l.advance(c, now)
+		s.advance(c, now)
 		return
 	}
 
 	m := port.Message{Retries: c.carrier, Addr: c.to, Data: c.data}
-	wait := l.conn.cfg.Grace
+	wait := s.conn.cfg.Grace
 	if c.answered {
 		m.Timeout = c.timeout
 		if c.agent.reg.RMPP == port.RMPPKernel && c.mayLong {
@@ -130,95 +136,101 @@ func (l *loop) transmit(c *call, now time.Time) {
 	} else {
 		wait += m.Timeout * time.Duration(c.carrier)
 	}
-	if err := l.send(c.agent, m); err != nil {
-		l.fail(c, now, stepSend, err)
+	if err := s.send(c.agent, m); err != nil {
+		s.fail(c, now, stepSend, err)
 		return
 	}
 	if !c.answered {
-		l.finish(c, now, result{})
+		s.finish(c, now, result{})
 		return
 	}
 	c.phase = awaiting
-	l.alarms.set(&c.alarm, now.Add(wait))
+	s.alarms.set(&c.alarm, now.Add(wait))
 }
 
 // timedOut handles the carrier's report that no response came.
-func (l *loop) timedOut(now time.Time, m *port.Message) {
+func (s *state) timedOut(now time.Time, m *port.Message) {
 	if mad.IsResponse(m.Data) { // a long reply in mode RMPPKernel was not acknowledged
-		l.conn.counters.transfersBad.Add(1)
+		s.conn.counters.transfersBad.Add(1)
 		return
 	}
-	c := l.calls[lowTID(m.Data)]
+	c := s.calls[lowTID(m.Data)]
 	if c != nil && c.agent.id == m.Agent && c.phase == awaiting {
-		l.again(c, now, stepAnswer, ErrTimeout)
+		s.again(c, now, stepAnswer, ErrTimeout)
 	}
 }
 
 // again sends a request again if it may be, after what ended with a time-out.
-func (l *loop) again(c *call, now time.Time, step string, why error) {
-	begun := c.pipe != nil && c.phase == receiving // what was consumed cannot be taken back
-	if c.retries > 0 && !begun {
+func (s *state) again(c *call, now time.Time, step string, why error) {
+	if c.retries > 0 && c.streamed == nil { // what was consumed cannot be taken back
 		c.retries--
-		l.conn.counters.resent.Add(1)
-		delete(l.calls, c.tid)
-		l.transmit(c, now)
+		s.conn.counters.resent.Add(1)
+		delete(s.calls, c.tid)
+		s.transmit(c, now)
 		return
 	}
-	l.conn.counters.timedOut.Add(1)
-	l.fail(c, now, step, why)
+	s.conn.counters.timedOut.Add(1)
+	s.fail(c, now, step, why)
 }
 
 // answer handles a response from the Port.
-func (l *loop) answer(now time.Time, a *Agent, m *port.Message) {
-	c := l.calls[lowTID(m.Data)]
+func (s *state) answer(now time.Time, a *Agent, m *port.Message) {
+	c := s.calls[lowTID(m.Data)]
 	switch {
 	case c == nil:
-		l.stray(m.Data)
+		s.stray(m.Data)
 	case c.agent != a || m.Data[mad.OffClass] != c.data[mad.OffClass] || attribute(m.Data) != attribute(c.data):
-		l.conn.counters.foreign.Add(1)
+		s.conn.counters.foreign.Add(1)
 	case a.isPacket(m.Data):
-		l.packet(now, c, m)
+		s.packet(now, c, m)
 	case c.phase == over || c.phase == receiving:
-		l.conn.counters.late.Add(1)
+		s.conn.counters.late.Add(1)
 	default:
-		l.whole(now, c, m)
+		s.whole(now, c, m)
 	}
 }
 
 // whole handles an answer that the Port delivers in one piece.
-func (l *loop) whole(now time.Time, c *call, m *port.Message) {
+func (s *state) whole(now time.Time, c *call, m *port.Message) {
 	if c.agent.tooLong(m.Data) {
-		l.fail(c, now, stepTransfer, fmt.Errorf("%w: %d bytes, the limit is %d of data", ErrTooLong, len(m.Data), c.agent.reg.MaxMessage))
+		s.fail(c, now, stepTransfer, fmt.Errorf("%w: %d bytes, the limit is %d of data", ErrTooLong, len(m.Data), c.agent.reg.MaxMessage))
 		return
 	}
 	c.sender = nil // an early answer ends the request
 	r := &Response{Addr: m.Addr, Data: m.Data}
 	m.Data = nil
-	l.finish(c, now, result{response: r})
+	s.finish(c, now, result{response: r})
 }
 
 // packet handles an RMPP packet of the peer.
-func (l *loop) packet(now time.Time, c *call, m *port.Message) {
-	l.conn.counters.packets.Add(1)
+func (s *state) packet(now time.Time, c *call, m *port.Message) {
+	s.conn.counters.packets.Add(1)
 	pkt := (*[mad.Size]byte)(m.Data)
 	if c.forSender(m.Data) {
 		c.sender.Receive(now, pkt)
 	} else {
 		if c.receiver == nil {
 			if packetType(m.Data) == mad.RMPPTypeACK || c.phase == over {
-				l.conn.counters.late.Add(1)
+				s.conn.counters.late.Add(1)
 				return
 			}
-			maxData := c.agent.reg.MaxMessage
-			if c.pipe != nil {
-				maxData = math.MaxInt // the pipe has its own limit
-			}
-			c.receiver = rmpp.NewReceiver(l.conn.receiverConfig(maxData))
+			c.receiver = rmpp.NewReceiver(c.receiverConfig())
 		}
 		c.peer = m.Addr
 		c.receiver.Receive(now, pkt, c.keep)
 	}
-	l.advance(c, now)
+	s.advance(c, now)
+}
+
+// receiverConfig has the limits of the answer.
+func (c *call) receiverConfig() rmpp.ReceiverConfig {
+	cfg := c.agent.conn.receiverConfig(c.agent.reg.MaxMessage)
+	if c.pipe != nil {
+		cfg.MaxData = math.MaxInt // the pipe has its own limit
+	}
+	setDefault(&cfg.Timeout, DefaultReceiveTimeout)
+	cfg.IdleTimeout = c.idle
+	return cfg
 }
 
 // keep takes payload from the receiver.
@@ -237,34 +249,38 @@ func (c *call) keep(payload []byte) {
 }
 
 // advance follows the RMPP machines of a request after something happened.
-func (l *loop) advance(c *call, now time.Time) {
-	err := l.pump(&c.transfer, now)
+func (s *state) advance(c *call, now time.Time) {
+	err := s.pump(&c.transfer, now)
 	switch {
 	case c.phase == over:
-		l.remember(c)
+		s.remember(c)
 		return
 	case err != nil:
-		l.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
-		l.fail(c, now, stepSend, err)
+		s.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
+		s.fail(c, now, stepSend, err)
 		return
 	case c.overflow:
-		l.abort(&c.transfer, now, mad.RMPPStatusResourcesExhausted)
-		l.fail(c, now, stepConsume, fmt.Errorf("%w: more than %d bytes were not yet consumed", ErrTooLong, c.pipe.limit))
+		s.abort(&c.transfer, now, mad.RMPPStatusResourcesExhausted)
+		s.fail(c, now, stepConsume, fmt.Errorf("%w: more than %d bytes were not yet consumed", ErrTooLong, c.pipe.limit))
 		return
 	}
 	if c.receiver != nil {
 		done, err := c.receiver.Done()
 		switch {
 		case err != nil:
-			l.aborted(c, now, stepTransfer, err)
+			s.aborted(c, now, stepTransfer, err)
 			return
 		case done:
-			l.conn.counters.transfersIn.Add(1)
-			l.finish(c, now, result{response: c.received()})
+			s.conn.counters.transfersIn.Add(1)
+			s.finish(c, now, result{response: c.received()})
 			return
 		case !c.receiver.Deadline().IsZero(): // the first segment is there
 			c.phase = receiving
-			l.alarms.set(&c.alarm, c.receiver.Deadline())
+			// Each segment moves the deadline. An alarm that rings early is set again
+			// when it does, which costs less than to move it every time.
+			if at := c.receiver.Deadline(); c.pos == 0 || at.Before(c.at) {
+				s.alarms.set(&c.alarm, at)
+			}
 			return
 		}
 	}
@@ -272,17 +288,17 @@ func (l *loop) advance(c *call, now time.Time) {
 		done, err := c.sender.Done()
 		switch {
 		case err != nil:
-			l.aborted(c, now, stepSend, err)
+			s.aborted(c, now, stepSend, err)
 		case !done:
-			l.alarms.set(&c.alarm, c.sender.Deadline())
+			s.alarms.set(&c.alarm, c.sender.Deadline())
 		default:
-			l.conn.counters.transfersOut.Add(1)
+			s.conn.counters.transfersOut.Add(1)
 			if !c.answered {
-				l.finish(c, now, result{})
+				s.finish(c, now, result{})
 				return
 			}
 			c.phase = awaiting
-			l.alarms.set(&c.alarm, now.Add(c.timeout))
+			s.alarms.set(&c.alarm, now.Add(c.timeout))
 		}
 	}
 }
@@ -297,38 +313,38 @@ func (c *call) received() *Response {
 }
 
 // aborted handles the early end of a transfer.
-func (l *loop) aborted(c *call, now time.Time, step string, err error) {
-	l.conn.counters.transfersBad.Add(1)
+func (s *state) aborted(c *call, now time.Time, step string, err error) {
+	s.conn.counters.transfersBad.Add(1)
 	var abort *rmpp.AbortError
 	switch {
 	case errors.As(err, &abort) && abort.Local && abort.Timeout():
-		l.again(c, now, step, fmt.Errorf("%w: %w", ErrTimeout, err))
+		s.again(c, now, step, fmt.Errorf("%w: %w", ErrTimeout, err))
 	case errors.Is(err, rmpp.ErrTooBig):
-		l.fail(c, now, step, fmt.Errorf("%w: %w", ErrTooLong, err))
+		s.fail(c, now, step, fmt.Errorf("%w: %w", ErrTooLong, err))
 	default:
-		l.fail(c, now, step, err)
+		s.fail(c, now, step, err)
 	}
 }
 
 // rang is the alarm of a request.
-func (l *loop) rang(c *call, now time.Time) {
+func (c *call) rang(s *state, now time.Time) {
 	if c.phase == awaiting {
-		l.again(c, now, stepAnswer, ErrTimeout)
+		s.again(c, now, stepAnswer, ErrTimeout)
 		return
 	}
-	l.advance(c, now)
+	s.advance(c, now)
 }
 
 // cancel gives up a request for which nobody waits any more.
-func (l *loop) cancel(c *call, now time.Time) {
+func (s *state) cancel(c *call, now time.Time) {
 	if c.phase != over {
-		l.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
-		l.finish(c, now, result{})
+		s.abort(&c.transfer, now, mad.RMPPStatusUnspecified)
+		s.finish(c, now, result{})
 	}
 }
 
-func (l *loop) fail(c *call, now time.Time, step string, why error) {
-	l.finish(c, now, result{err: c.failure(step, why)})
+func (s *state) fail(c *call, now time.Time, step string, why error) {
+	s.finish(c, now, result{err: c.failure(step, why)})
 }
 
 // failure makes the error of a request.
@@ -342,12 +358,12 @@ func (c *call) failure(step string, why error) error {
 }
 
 // finish ends a request, once.
-func (l *loop) finish(c *call, now time.Time, r result) {
+func (s *state) finish(c *call, now time.Time, r result) {
 	if c.phase == over {
 		return
 	}
 	if r.response != nil {
-		l.conn.counters.answered.Add(1)
+		s.conn.counters.answered.Add(1)
 	}
 	c.phase = over
 	c.result <- r
@@ -359,17 +375,17 @@ func (l *loop) finish(c *call, now time.Time, r result) {
 	}
 	if c.sends > 0 {
 		c.agent.inFlight--
-		l.remember(c)
-		l.admit(c.agent, now)
+		s.remember(c)
+		s.admit(c.agent, now)
 	}
 }
 
 // remember keeps a request that is over as long as its RMPP machines may have
 // to answer packets that come again.
-func (l *loop) remember(c *call) {
+func (s *state) remember(c *call) {
 	at := c.deadline()
-	l.alarms.set(&c.alarm, at)
+	s.alarms.set(&c.alarm, at)
 	if at.IsZero() {
-		delete(l.calls, c.tid)
+		delete(s.calls, c.tid)
 	}
 }

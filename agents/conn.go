@@ -20,37 +20,49 @@ type Config struct {
 	RMPP RMPPConfig
 }
 
+// Defaults of an RMPPConfig for answers.
+const (
+	// DefaultIdleTimeout is 4 times the 2 s for which a kernel waits for an ACK: how
+	// long OpenSM, which asks it for 3 retries, goes on before it gives up.
+	DefaultIdleTimeout    = 4 * rmpp.DefaultSegmentTimeout
+	DefaultReceiveTimeout = 10 * time.Minute
+)
+
 // RMPPConfig has the parameters of RMPP above the Port; what is zero has the
-// value of the Linux kernel's implementation (see package rmpp).
+// value of the Linux kernel's implementation (see package rmpp), but for the time
+// that an answer may take.
 type RMPPConfig struct {
 	Window         uint32        // segments granted with an ACK. 0: 64
 	SegmentTimeout time.Duration // wait for an ACK. 0: 2 s
-	ReceiveTimeout time.Duration // for a whole message, from its first segment. 0: 40 s
-	Memory         time.Duration // for which a received message is remembered, to acknowledge what comes again. 0: 10 s
+	// ReceiveTimeout limits the time for a whole message, from its first segment.
+	// 0: DefaultReceiveTimeout for an answer, 40 s for a request.
+	ReceiveTimeout time.Duration
+	// IdleTimeout limits the wait for the next segment of an answer, one that is
+	// new. A responder that has lost an ACK, or whose segments are lost, is silent
+	// while it waits for the next one, which is no reason to give it up. 0:
+	// DefaultIdleTimeout, or as long as the request may wait for the first segment,
+	// Timeout × (Retries + 1), if that is longer.
+	IdleTimeout time.Duration
+	Memory      time.Duration // for which a received message is remembered, to acknowledge what comes again. 0: 10 s
 	// Retries is how often segments are sent again before a transfer is given
 	// up; it starts anew with each ACK. In RMPPKernel mode it goes to the kernel
 	// with long messages. 0: 7.
 	Retries int
 }
 
-// Conn is one open file on a device with its agents: one goroutine that reads,
-// and one that runs all of their exchanges.
+// Conn is one open file on a device with its agents. Whoever brings an event, the
+// goroutine that reads, the timer or a program, handles it under the lock.
 type Conn struct {
 	port     port.Port
 	cfg      Config
 	counters counters
-	loop     loop
-	running  sync.WaitGroup // reader, run loop and all workers
-	wake     chan struct{}  // the inbox has something
+	running  sync.WaitGroup // reader and all workers
 
 	mu    sync.Mutex
-	inbox []func(now time.Time) // for the run loop
-	err   error                 // why the run loop has ended, or nil
+	state state
+	timer *time.Timer
+	armed time.Time // when timer rings; zero if it does not
 }
-
-// messages is how many received messages may be on the way from the reader to
-// the run loop.
-const messages = 64
 
 // Open opens the device for a set of agents.
 func Open(dev port.Device, cfg Config) (*Conn, error) {
@@ -64,29 +76,44 @@ func Open(dev port.Device, cfg Config) (*Conn, error) {
 	if cfg.RMPP.Retries <= 0 {
 		cfg.RMPP.Retries = 7
 	}
-	c := &Conn{port: p, cfg: cfg, wake: make(chan struct{}, 1)}
-	c.loop.init(c)
-
-	received := make(chan *port.Message, messages)
-	free := make(chan *port.Message, messages)
-	for range messages {
-		free <- new(port.Message)
-	}
-	ended := make(chan error, 1)
-	c.running.Go(func() { ended <- c.read(received, free) })
-	c.running.Go(func() { c.loop.run(received, free, ended) })
+	c := &Conn{port: p, cfg: cfg}
+	c.state.init(c)
+	c.timer = time.AfterFunc(time.Hour, func() {
+		c.do(func(time.Time) { c.armed = time.Time{} })
+	})
+	c.timer.Stop()
+	c.running.Go(c.read)
 	return c, nil
 }
 
-// read takes messages from the Port until that ends.
-func (c *Conn) read(received chan<- *port.Message, free <-chan *port.Message) error {
-	defer close(received)
+// read takes messages from the Port until that ends, and everything with it.
+func (c *Conn) read() {
+	var m port.Message
 	for {
-		m := <-free
-		if err := c.port.Recv(m); err != nil {
-			return err
+		if err := c.port.Recv(&m); err != nil {
+			c.do(func(now time.Time) { c.state.end(now, err) })
+			return
 		}
-		received <- m
+		c.do(func(now time.Time) { c.state.receive(now, &m) })
+	}
+}
+
+// do has f handle an event, and then whatever is due. f does not wait.
+func (c *Conn) do(f func(now time.Time)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	f(now)
+	for a := c.state.alarms.due(now); a != nil; a = c.state.alarms.due(now) {
+		a.owner.rang(&c.state, now)
+	}
+	if next := c.state.alarms.next(); !next.Equal(c.armed) {
+		c.armed = next
+		if next.IsZero() {
+			c.timer.Stop()
+		} else {
+			c.timer.Reset(next.Sub(now))
+		}
 	}
 }
 
@@ -97,45 +124,6 @@ func (c *Conn) Close() error {
 	err := c.port.Close()
 	c.running.Wait()
 	return err
-}
-
-// post has the run loop call f. It does not wait, and gives the reason if the
-// run loop has ended.
-func (c *Conn) post(f func(now time.Time)) error {
-	c.mu.Lock()
-	if c.err != nil {
-		c.mu.Unlock()
-		return c.err
-	}
-	c.inbox = append(c.inbox, f)
-	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-	return nil
-}
-
-// call has the run loop call f and waits for what it returns.
-func (c *Conn) call(f func(now time.Time) error) error {
-	done := make(chan error, 1)
-	if err := c.post(func(now time.Time) { done <- f(now) }); err != nil {
-		return err
-	}
-	return <-done
-}
-
-// takeInbox empties the inbox. If it is empty and why is not nil, nothing can
-// be posted any more.
-func (c *Conn) takeInbox(why error) []func(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	posted := c.inbox
-	c.inbox = nil
-	if len(posted) == 0 && why != nil {
-		c.err = why
-	}
-	return posted
 }
 
 func (c *Conn) senderConfig() rmpp.SenderConfig {

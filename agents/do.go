@@ -18,7 +18,7 @@ type Request struct {
 	// even if Data fits one MAD. Data is not kept.
 	Data []byte
 	// Timeout is the wait for the answer, or for its first segment, after each
-	// transmission. 0: DefaultTimeout.
+	// transmission; see RMPPConfig.IdleTimeout for further ones. 0: DefaultTimeout.
 	Timeout time.Duration
 	Retries int // transmissions after the first
 	// Long says that the answer may come by RMPP, as those to GetTable do. The
@@ -61,10 +61,13 @@ func (a *Agent) Stream(ctx context.Context, req *Request, yield func(head *Respo
 	if err != nil {
 		return err
 	}
-	pipe := newPipe(a.reg.MaxMessage)
-	c.pipe = pipe
+	var pipe *pipe
+	if a.reg.RMPP == port.RMPPUser {
+		pipe = newPipe(a.reg.MaxMessage)
+		c.pipe = pipe
+	}
 	r, err := a.wait(ctx, c, req, yield)
-	if err != nil || pipe.head != nil {
+	if err != nil || pipe != nil && pipe.head != nil {
 		return err
 	}
 	n := mad.ClassHeaderLen(mad.Class(r.Data[mad.OffClass]))
@@ -108,8 +111,11 @@ func (a *Agent) newCall(req *Request, answered bool) (*call, error) {
 		result:   make(chan result, 1),
 	}
 	c.agent = a
-	c.ring = func(now time.Time) { a.conn.loop.rang(c, now) }
+	c.owner = c
 	setDefault(&c.timeout, DefaultTimeout)
+	if c.idle = a.conn.cfg.RMPP.IdleTimeout; c.idle <= 0 {
+		c.idle = max(DefaultIdleTimeout, c.timeout*time.Duration(req.Retries+1))
+	}
 	switch {
 	case long && a.reg.RMPP == port.RMPPKernel:
 		c.retries, c.carrier = req.Retries, a.conn.cfg.RMPP.Retries
@@ -121,7 +127,7 @@ func (a *Agent) newCall(req *Request, answered bool) (*call, error) {
 	return c, nil
 }
 
-// wait hands a request to the run loop and waits for its end, or that of ctx.
+// wait starts a request and waits for its end, or that of ctx.
 // Payload goes from the pipe to yield, if there is one.
 func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func(*Response, []byte) error) (*Response, error) {
 	pipe, ready := c.pipe, (<-chan struct{})(nil)
@@ -134,12 +140,8 @@ func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func(*Res
 	if err := ctx.Err(); err != nil {
 		return fail(stepStart, err)
 	}
-	if err := a.conn.post(func(now time.Time) { a.conn.loop.start(c, now) }); err != nil {
-		return fail(stepStart, err)
-	}
-	// The reason to cancel is returned here; if the run loop has ended, the
-	// request has, too.
-	cancel := func() { _ = a.conn.post(func(now time.Time) { a.conn.loop.cancel(c, now) }) }
+	a.conn.do(func(now time.Time) { a.conn.state.start(c, now) })
+	cancel := func() { a.conn.do(func(now time.Time) { a.conn.state.cancel(c, now) }) }
 	for {
 		select {
 		case r := <-c.result:
@@ -163,8 +165,10 @@ func (a *Agent) wait(ctx context.Context, c *call, req *Request, yield func(*Res
 
 // drain hands over what is in the pipe.
 func drain(p *pipe, yield func(*Response, []byte) error) error {
-	if head, piece := p.take(); len(piece) > 0 {
-		return yield(head, piece)
+	head, piece := p.take()
+	if len(piece) == 0 {
+		return nil
 	}
-	return nil
+	defer p.consumed()
+	return yield(head, piece)
 }

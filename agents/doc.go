@@ -63,7 +63,8 @@
 //     transfer of the answer (Registration.Transfer), because the carrier tells
 //     nothing until it is complete, and nothing at all if the peer aborts it.
 //   - RMPPUser: this package, by package rmpp. Only the wait for the first
-//     segment is the carrier's; the peer's STOP or ABORT is an
+//     segment is the carrier's; an answer that stalls is noticed, and one that is
+//     slow is not cut off (RMPPConfig); the peer's STOP or ABORT is an
 //     *rmpp.AbortError; Stream hands over data as it arrives. The agent of a
 //     server must own the methods of the ACKs to its answers: those of the
 //     answers without R bit. Register adds them.
@@ -74,8 +75,9 @@
 //
 // # How it works
 //
-// One goroutine reads the Port, and one, the run loop, owns the state of all
-// exchanges. It has one timer, set to the earliest deadline, and never waits for
-// a program: results and payload go into buffers, and programs post to its
-// inbox.
+// One lock guards the state of all exchanges. Whoever brings an event handles it
+// under that lock: the one goroutine, which reads the Port; the one timer, which is
+// set to the earliest deadline; a program. Nobody waits for anything meanwhile:
+// results and payload go into buffers. So an answer takes no more goroutines than
+// the one that waits for it.
 package agents

@@ -2,8 +2,8 @@ package agents
 
 import "sync"
 
-// pipe carries payload from the run loop to the goroutine that consumes it. It
-// never makes the run loop wait: what is not consumed is kept, up to a limit.
+// pipe carries payload from the reader to the goroutine that consumes it. It never
+// makes the reader wait: what is not consumed is kept, up to a limit.
 type pipe struct {
 	limit int
 	ready chan struct{} // something was written
@@ -11,7 +11,7 @@ type pipe struct {
 	mu    sync.Mutex
 	head  *Response // of the answer, from the first write on
 	buf   []byte
-	spare []byte
+	taken []byte // being consumed; it counts for the limit
 }
 
 func newPipe(limit int) *pipe {
@@ -25,7 +25,7 @@ func (p *pipe) write(head *Response, b []byte) bool {
 	if p.head == nil {
 		p.head = head
 	}
-	if len(p.buf)+len(b) > p.limit {
+	if len(p.taken)+len(p.buf)+len(b) > p.limit {
 		p.mu.Unlock()
 		return false
 	}
@@ -39,11 +39,17 @@ func (p *pipe) write(head *Response, b []byte) bool {
 }
 
 // take gives the headers and all that was written since the last call, valid
-// until the next.
+// until consumed is called.
 func (p *pipe) take() (*Response, []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	taken := p.buf
-	p.buf, p.spare = p.spare[:0], taken
-	return p.head, taken
+	p.buf, p.taken = p.taken[:0], p.buf
+	return p.head, p.taken
+}
+
+// consumed gives back what was taken.
+func (p *pipe) consumed() {
+	p.mu.Lock()
+	p.taken = p.taken[:0]
+	p.mu.Unlock()
 }

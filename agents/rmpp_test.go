@@ -288,6 +288,7 @@ func TestStreamConsumers(t *testing.T) {
 				} else if tt.peer != mad.RMPPStatusOK && (!errors.As(err, &abort) || abort.Status != tt.peer || abort.Local) {
 					t.Errorf("reply: %v, want status %v of the peer", err, tt.peer)
 				}
+				synctest.Wait() // the last ACK of the other comes at the same instant
 			})
 		})
 	}
@@ -419,7 +420,7 @@ func TestClientPackets(t *testing.T) {
 		}, nil, &rmpp.AbortError{Status: mad.RMPPStatusResourcesExhausted}, 0},
 		{"transfer stalls", func(p *fakePort, sent port.Message, _ context.CancelFunc) {
 			p.in <- port.Message{Addr: sent.Addr, Data: long(sent)[0]}
-			time.Sleep(41 * time.Second)
+			time.Sleep(agents.DefaultIdleTimeout + time.Second)
 		}, []mad.RMPPHeader{
 			{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65},
 			{RMPPType: mad.RMPPTypeAbort, RMPPStatus: mad.RMPPStatusTimeTooLong},

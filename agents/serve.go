@@ -59,21 +59,18 @@ func (in *Incoming) Reply(data []byte) error {
 		return fail(ErrAnswered)
 	}
 	done := make(chan error, 1)
-	err = a.conn.post(func(now time.Time) {
-		switch l := &a.conn.loop; {
+	a.conn.do(func(now time.Time) {
+		switch s := &a.conn.state; {
 		case a.closed:
-			done <- closedBecause(l.err)
+			done <- closedBecause(s.err)
 		case segments:
-			l.replyLong(x, now, msg, done)
+			s.replyLong(x, now, msg, done)
 		default:
 			// Retries are for the segments of a long message in mode RMPPKernel.
-			done <- l.send(a, port.Message{Addr: in.Addr, Retries: a.conn.cfg.RMPP.Retries, Data: msg})
+			done <- s.send(a, port.Message{Addr: in.Addr, Retries: a.conn.cfg.RMPP.Retries, Data: msg})
 		}
 	})
-	if err == nil {
-		err = <-done
-	}
-	if err != nil {
+	if err := <-done; err != nil {
 		return fail(err)
 	}
 	return nil
@@ -112,7 +109,7 @@ func keyOf(m *port.Message) exchangeKey {
 }
 
 // exchange is a request that is arriving, being served, or being replied to in
-// segments. The run loop owns it, except agent and key, which do not change.
+// segments. It belongs to the state, except agent and key, which do not change.
 type exchange struct {
 	transfer
 	alarm
@@ -124,84 +121,84 @@ type exchange struct {
 }
 
 // replied ends a long reply, once.
-func (l *loop) replied(x *exchange, err error) {
+func (s *state) replied(x *exchange, err error) {
 	switch {
 	case x.result == nil:
 		return
 	case err != nil:
-		l.conn.counters.transfersBad.Add(1)
+		s.conn.counters.transfersBad.Add(1)
 	default:
-		l.conn.counters.transfersOut.Add(1)
+		s.conn.counters.transfersOut.Add(1)
 	}
 	x.result <- err
 	x.result = nil
 }
 
 // request handles a request from the Port, or a packet of its requester.
-func (l *loop) request(now time.Time, a *Agent, m *port.Message) {
+func (s *state) request(now time.Time, a *Agent, m *port.Message) {
 	if a.reg.Serve == nil || mad.Class(m.Data[mad.OffClass]) != a.reg.Class {
-		l.conn.counters.foreign.Add(1)
+		s.conn.counters.foreign.Add(1)
 		return
 	}
 	key := keyOf(m)
-	x := l.exchanges[key]
+	x := s.exchanges[key]
 	switch {
 	case a.isPacket(m.Data) && packetType(m.Data) == mad.RMPPTypeData && (x == nil || x.receiver != nil):
-		l.conn.counters.packets.Add(1)
+		s.conn.counters.packets.Add(1)
 		if x == nil {
-			if x = l.open(now, a, m, key); x == nil {
+			if x = s.open(now, a, m, key); x == nil {
 				return
 			}
-			x.receiver = rmpp.NewReceiver(l.conn.receiverConfig(a.reg.MaxMessage))
+			x.receiver = rmpp.NewReceiver(s.conn.receiverConfig(a.reg.MaxMessage))
 		}
 		x.receiver.Receive(now, (*[mad.Size]byte)(m.Data), x.keep)
-		l.follow(x, now)
+		s.follow(x, now)
 	case a.isPacket(m.Data) && packetType(m.Data) != mad.RMPPTypeData:
-		l.conn.counters.packets.Add(1)
-		l.control(now, x, m)
+		s.conn.counters.packets.Add(1)
+		s.control(now, x, m)
 	case x != nil:
-		l.conn.counters.duplicates.Add(1)
+		s.conn.counters.duplicates.Add(1)
 	default:
-		if x = l.open(now, a, m, key); x == nil {
+		if x = s.open(now, a, m, key); x == nil {
 			return
 		}
 		x.whole = true
-		l.dispatch(x, m.Data)
+		s.dispatch(x, m.Data)
 		m.Data = nil
 	}
 }
 
 // open begins an exchange if the agent serves the method and has room.
-func (l *loop) open(now time.Time, a *Agent, m *port.Message, key exchangeKey) *exchange {
+func (s *state) open(now time.Time, a *Agent, m *port.Message, key exchangeKey) *exchange {
 	switch {
 	case !a.serves.Has(mad.Method(m.Data[mad.OffMethod])):
-		l.conn.counters.foreign.Add(1)
+		s.conn.counters.foreign.Add(1)
 		return nil
 	case a.busy >= a.reg.Queue || a.tooLong(m.Data):
-		l.conn.counters.overflows.Add(1)
+		s.conn.counters.overflows.Add(1)
 		return nil
 	}
 	x := &exchange{key: key, busy: true}
 	x.agent, x.peer = a, m.Addr
-	x.ring = func(now time.Time) { l.follow(x, now) }
+	x.owner = x
 	a.busy++
-	l.exchanges[key] = x
+	s.exchanges[key] = x
 	return x
 }
 
 // control handles an ACK, STOP or ABORT of the requester.
-func (l *loop) control(now time.Time, x *exchange, m *port.Message) {
+func (s *state) control(now time.Time, x *exchange, m *port.Message) {
 	pkt := (*[mad.Size]byte)(m.Data)
 	switch {
 	case x == nil || x.sender == nil && x.receiver == nil:
-		l.conn.counters.late.Add(1)
+		s.conn.counters.late.Add(1)
 		return
 	case x.forSender(m.Data):
 		x.sender.Receive(now, pkt)
 	case x.receiver != nil:
 		x.receiver.Receive(now, pkt, x.keep)
 	}
-	l.follow(x, now)
+	s.follow(x, now)
 }
 
 // keep takes payload from the receiver.
@@ -212,69 +209,72 @@ func (x *exchange) keep(payload []byte) {
 	x.got = append(x.got, payload...)
 }
 
+// rang is the alarm of an exchange.
+func (x *exchange) rang(s *state, now time.Time) { s.follow(x, now) }
+
 // follow follows the RMPP machines of an exchange after something happened.
-func (l *loop) follow(x *exchange, now time.Time) {
-	if err := l.pump(&x.transfer, now); err != nil {
-		l.abort(&x.transfer, now, mad.RMPPStatusUnspecified)
-		l.replied(x, err)
+func (s *state) follow(x *exchange, now time.Time) {
+	if err := s.pump(&x.transfer, now); err != nil {
+		s.abort(&x.transfer, now, mad.RMPPStatusUnspecified)
+		s.replied(x, err)
 	}
 	if x.receiver != nil && !x.whole {
 		if done, err := x.receiver.Done(); done {
 			x.whole = true
-			l.arrived(x, err)
+			s.arrived(x, err)
 		}
 	}
 	if x.sender != nil {
 		if done, err := x.sender.Done(); done {
-			l.replied(x, err)
+			s.replied(x, err)
 		}
 	}
 	at := x.deadline()
 	if x.receiver != nil && !x.whole && at.IsZero() {
-		l.idle(x) // it was not a first segment
+		s.idle(x) // it was not a first segment
 	}
-	l.alarms.set(&x.alarm, at)
+	s.alarms.set(&x.alarm, at)
 	if at.IsZero() && !x.busy {
-		delete(l.exchanges, x.key)
+		delete(s.exchanges, x.key)
 	}
 }
 
 // arrived hands on a request that has come in segments, or forgets it.
-func (l *loop) arrived(x *exchange, err error) {
+func (s *state) arrived(x *exchange, err error) {
 	if err != nil {
-		l.conn.counters.transfersBad.Add(1)
-		l.idle(x)
+		s.conn.counters.transfersBad.Add(1)
+		s.idle(x)
 		return
 	}
-	l.conn.counters.transfersIn.Add(1)
+	s.conn.counters.transfersIn.Add(1)
 	if x.got == nil {
 		x.got = append(x.got, x.receiver.Header()...)
 	}
-	l.dispatch(x, x.got)
+	s.dispatch(x, x.got)
 }
 
 // dispatch queues a request for a worker. There is room: jobs is as long as the
 // number of busy exchanges.
-func (l *loop) dispatch(x *exchange, data []byte) {
+func (s *state) dispatch(x *exchange, data []byte) {
 	x.got = nil
-	l.conn.counters.served.Add(1)
+	s.conn.counters.served.Add(1)
 	x.agent.jobs <- &Incoming{Addr: x.peer, Data: data, exchange: x}
 }
 
 // idle ends what counts for Queue.
-func (l *loop) idle(x *exchange) {
+func (s *state) idle(x *exchange) {
 	x.busy = false
 	x.got = nil
 	x.agent.busy--
 }
 
 // replyLong starts a long reply in segments.
-func (l *loop) replyLong(x *exchange, now time.Time, msg []byte, done chan error) {
-	if other := l.exchanges[x.key]; other != nil && other != x {
+func (s *state) replyLong(x *exchange, now time.Time, msg []byte, done chan error) {
+	if other := s.exchanges[x.key]; other != nil && other != x {
 		done <- fmt.Errorf("%w: the request has come again after its handler had returned", port.ErrDuplicateTID)
 		return
 	}
-	cfg := l.conn.senderConfig()
+	cfg := s.conn.senderConfig()
 	if x.receiver != nil {
 		cfg.FirstWindow = x.receiver.Granted()
 	}
@@ -283,9 +283,9 @@ func (l *loop) replyLong(x *exchange, now time.Time, msg []byte, done chan error
 		done <- err
 		return
 	}
-	l.exchanges[x.key] = x
+	s.exchanges[x.key] = x
 	x.sender, x.result = sender, done
-	l.follow(x, now)
+	s.follow(x, now)
 }
 
 // work is a worker: it calls the handler for one request after the other.
@@ -295,15 +295,14 @@ func (a *Agent) work() {
 			continue // closed: what is queued is forgotten
 		}
 		a.reg.Serve(in)
-		// If the run loop has ended, so has the exchange.
-		_ = a.conn.post(func(now time.Time) { a.conn.loop.served(in.exchange, now) })
+		a.conn.do(func(now time.Time) { a.conn.state.served(in.exchange, now) })
 	}
 }
 
 // served is called when a handler has returned.
-func (l *loop) served(x *exchange, now time.Time) {
-	l.idle(x)
-	if l.exchanges[x.key] == x {
-		l.follow(x, now)
+func (s *state) served(x *exchange, now time.Time) {
+	s.idle(x)
+	if s.exchanges[x.key] == x {
+		s.follow(x, now)
 	}
 }

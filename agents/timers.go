@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// alarm calls ring when its time has come. It belongs to the run loop.
+// alarm tells its owner when its time has come.
 type alarm struct {
-	at   time.Time
-	pos  int // in the heap, from 1; 0 is not set
-	ring func(now time.Time)
+	at    time.Time
+	pos   int // in the heap, from 1; 0 is not set
+	owner interface{ rang(s *state, now time.Time) }
 }
 
 // alarms is a heap of those that are set, the earliest first.
@@ -59,11 +59,12 @@ func (h alarms) next() time.Time {
 	return h[0].at
 }
 
-// ring rings all that are due.
-func (h *alarms) ring(now time.Time) {
-	for len(*h) > 0 && !(*h)[0].at.After(now) {
-		heap.Pop(h).(*alarm).ring(now)
+// due takes the earliest alarm out if its time has come.
+func (h *alarms) due(now time.Time) *alarm {
+	if len(*h) == 0 || (*h)[0].at.After(now) {
+		return nil
 	}
+	return heap.Pop(h).(*alarm)
 }
 
 // earliest is the earlier of two times, of which zero means never.

@@ -59,8 +59,14 @@ func check(h *mad.RMPPHeader) mad.RMPPStatus {
 }
 
 // complaint tells what check has found.
-func complaint(h *mad.RMPPHeader) error {
-	return fmt.Errorf("%v of version %d with status %d", h.RMPPType, h.RMPPVersion, uint8(h.RMPPStatus))
+func complaint(h *mad.RMPPHeader, bad mad.RMPPStatus) error {
+	switch bad {
+	case mad.RMPPStatusBadVersion:
+		return fmt.Errorf("RMPP version %d, not %d", h.RMPPVersion, Version)
+	case mad.RMPPStatusBadType:
+		return fmt.Errorf("RMPP type %d", uint8(h.RMPPType))
+	}
+	return fmt.Errorf("%v with status %d", h.RMPPType, uint8(h.RMPPStatus))
 }
 
 // respTimeNone in the response time field is no value (IBA 13.6.2.1).

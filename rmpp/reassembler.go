@@ -8,11 +8,15 @@ import (
 )
 
 // Reassembler is a Receiver that collects its message in one buffer. The buffer
-// grows with the data that has come, never by what the peer announces.
+// grows with the data that has come, up to what the peer announces: a peer that
+// announces much and sends little costs little.
 type Reassembler struct {
 	Receiver
 	buf []byte
 }
+
+// firstRoom is the capacity that a buffer has at least, if so much is to come.
+const firstRoom = 16 * mad.Size
 
 // NewReassembler prepares to receive one message into buf[:0], which may be nil
 // and grows as needed.
@@ -29,12 +33,25 @@ func (r *Reassembler) Receive(now time.Time, pkt *[mad.Size]byte) {
 
 func (r *Reassembler) add(payload []byte) {
 	if len(r.buf) == 0 {
+		r.reserve(r.hdrLen + len(payload))
 		r.buf = append(r.buf, r.Header()...)
 	}
-	if cap(r.buf)-len(r.buf) < len(payload) {
-		r.buf = slices.Grow(r.buf, max(len(r.buf), 4*mad.Size)) // twice: append would copy more often
-	}
+	r.reserve(len(payload))
 	r.buf = append(r.buf, payload...)
+}
+
+// reserve makes room for n more bytes and for some that are likely to follow:
+// each time as much again as has come, or four times as much where the end is
+// known, so that nothing lies idle behind it.
+func (r *Reassembler) reserve(n int) {
+	if cap(r.buf)-len(r.buf) >= n {
+		return
+	}
+	room := 2*len(r.buf) + firstRoom
+	if r.announced != 0 {
+		room = min(4*len(r.buf)+firstRoom, r.hdrLen+int(r.announcedData()))
+	}
+	r.buf = slices.Grow(r.buf, max(n, room-len(r.buf)))
 }
 
 // Message gives the whole message once Done says so without an error: the

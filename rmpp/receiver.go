@@ -25,6 +25,10 @@ type ReceiverConfig struct {
 	// Timeout limits the time from the first segment to the last.
 	// 0: DefaultReceiveTimeout.
 	Timeout time.Duration
+	// IdleTimeout limits the time without a segment that is new. It has to bear
+	// all that a peer may try before it gives up itself: its time-out, as often as
+	// it sends a segment. 0: no limit but Timeout, as in the kernel.
+	IdleTimeout time.Duration
 	// Memory is how long the end of the transfer is remembered, to answer
 	// segments that come again. 0: DefaultMemory.
 	Memory time.Duration
@@ -55,7 +59,8 @@ type Receiver struct {
 	announced  uint64 // PayloadLength of the first segment; 0: not told
 	received   int    // data bytes delivered
 	held       map[uint32]heldSegment
-	deadline   time.Time
+	deadline   time.Time    // of the phase
+	progress   time.Time    // when the newest segment came that was new
 	answer     mad.RMPPType // ACK, STOP or ABORT to send, or 0
 	granted    uint32
 	err        *AbortError
@@ -124,7 +129,7 @@ func (r *Receiver) Receive(now time.Time, pkt *[mad.Size]byte, yield func(payloa
 			r.afterwards(h)
 		}
 	case bad != mad.RMPPStatusOK:
-		r.fail(now, bad, complaint(&h))
+		r.fail(now, bad, complaint(&h, bad))
 	case h.RMPPType == mad.RMPPTypeData:
 		r.data(now, h, pkt, yield)
 	case h.RMPPType == mad.RMPPTypeStop || h.RMPPType == mad.RMPPTypeAbort:
@@ -222,6 +227,7 @@ func (r *Receiver) hold(now time.Time, h mad.RMPPHeader, n int, pkt *[mad.Size]b
 	if r.held == nil {
 		r.held = make(map[uint32]heldSegment)
 	}
+	r.progress = now
 	seg := heldSegment{h: h, len: n}
 	copy(seg.data[:], pkt[r.hdrLen:r.hdrLen+n])
 	r.held[h.Data1] = seg
@@ -250,6 +256,7 @@ func (r *Receiver) deliver(now time.Time, h mad.RMPPHeader, payload []byte, yiel
 			return
 		}
 	}
+	r.progress = now
 	r.next++
 	r.received += len(payload)
 	if len(payload) > 0 {
@@ -298,14 +305,16 @@ func (r *Receiver) Next(now time.Time, out *[mad.Size]byte) bool {
 }
 
 func (r *Receiver) expire(now time.Time) {
-	if r.deadline.IsZero() || now.Before(r.deadline) {
-		return
-	}
-	if r.phase == receiving {
+	at := r.Deadline()
+	switch {
+	case at.IsZero() || now.Before(at):
+	case r.phase != receiving:
+		r.end()
+	case at.Before(r.deadline):
+		r.fail(now, mad.RMPPStatusTimeTooLong, fmt.Errorf("segment %d did not come, nor any new one for %v", r.next, r.cfg.IdleTimeout))
+	default:
 		r.fail(now, mad.RMPPStatusTimeTooLong, fmt.Errorf("segment %d did not come, %v after the first", r.next, r.cfg.Timeout))
-		return
 	}
-	r.end()
 }
 
 func (r *Receiver) fail(now time.Time, status mad.RMPPStatus, why error) {
@@ -337,7 +346,14 @@ func (r *Receiver) Abort(now time.Time, status mad.RMPPStatus) {
 }
 
 // Deadline is when Next must be called if no packet comes before.
-func (r *Receiver) Deadline() time.Time { return r.deadline }
+func (r *Receiver) Deadline() time.Time {
+	if r.phase == receiving && r.cfg.IdleTimeout > 0 {
+		if idle := r.progress.Add(r.cfg.IdleTimeout); idle.Before(r.deadline) {
+			return idle
+		}
+	}
+	return r.deadline
+}
 
 // Done tells whether the transfer is over: nil when the whole message has been
 // delivered, otherwise an *AbortError. Keep calling Receive and Next until
@@ -350,7 +366,7 @@ func (r *Receiver) Done() (bool, error) {
 	return r.phase >= complete, nil
 }
 
-// mad.RMPPHeader gives the headers of the first segment, mad.ClassHeaderLen bytes with
+// Header gives the headers of the first segment, mad.ClassHeaderLen bytes with
 // the RMPP header in them; nil before it has come. It is valid as long as the
 // Receiver.
 func (r *Receiver) Header() []byte {

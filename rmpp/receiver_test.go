@@ -3,6 +3,9 @@ package rmpp_test
 import (
 	"bytes"
 	"errors"
+	"math"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,21 +206,22 @@ func TestReceiverRules(t *testing.T) {
 		pkt    *[mad.Size]byte
 		status mad.RMPPStatus
 		silent bool
+		text   string // of what is wrong
 	}{
-		{name: "DATA with a status", pkt: data(mad.RMPPHeader{Data1: 3, RMPPStatus: 1}), status: mad.RMPPStatusBadStatus},
+		{name: "DATA with a status", pkt: data(mad.RMPPHeader{Data1: 3, RMPPStatus: 1}), status: mad.RMPPStatusBadStatus, text: "(illegal status): DATA with status 1"},
 		{name: "segment 1 without First", pkt: data(mad.RMPPHeader{Data1: 1}), status: mad.RMPPStatusBadSegment},
 		{name: "First in segment 3", pkt: data(mad.RMPPHeader{Data1: 3, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
 		{name: "First in segment 0", pkt: data(mad.RMPPHeader{Data1: 0, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
 		{name: "First past the window", pkt: data(mad.RMPPHeader{Data1: 99, RMPPFlags: mad.RMPPFlagFirst}), status: mad.RMPPStatusBadSegment},
 		{name: "Last in segment 3 of 5", pkt: data(mad.RMPPHeader{Data1: 3, RMPPFlags: mad.RMPPFlagLast, Data2: 220}), status: mad.RMPPStatusBadLength},
-		{name: "type 0", pkt: packet(msg, mad.RMPPHeader{RMPPType: 0}, nil), status: mad.RMPPStatusBadType},
-		{name: "type 255", pkt: packet(msg, mad.RMPPHeader{RMPPType: 255}, nil), status: mad.RMPPStatusBadType},
-		{name: "version 2", pkt: data(mad.RMPPHeader{RMPPVersion: 2, Data1: 3}), status: mad.RMPPStatusBadVersion},
+		{name: "type 0", pkt: packet(msg, mad.RMPPHeader{RMPPType: 0}, nil), status: mad.RMPPStatusBadType, text: "(bad RMPPType): RMPP type 0"},
+		{name: "type 255", pkt: packet(msg, mad.RMPPHeader{RMPPType: 255}, nil), status: mad.RMPPStatusBadType, text: "(bad RMPPType): RMPP type 255"},
+		{name: "version 2", pkt: data(mad.RMPPHeader{RMPPVersion: 2, Data1: 3}), status: mad.RMPPStatusBadVersion, text: "(unsupported version): RMPP version 2, not 1"},
 		{name: "STOP", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeStop, RMPPStatus: 1}, nil), status: mad.RMPPStatusResourcesExhausted, silent: true},
 		{name: "STOP with status 0", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeStop}, nil), status: mad.RMPPStatusBadStatus},
 		{name: "ABORT", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 126}, nil), status: mad.RMPPStatusTooManyRetries, silent: true},
 		{name: "ABORT of a vendor", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 200}, nil), status: 200, silent: true},
-		{name: "ABORT with status 2", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 2}, nil), status: mad.RMPPStatusBadStatus},
+		{name: "ABORT with status 2", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeAbort, RMPPStatus: 2}, nil), status: mad.RMPPStatusBadStatus, text: "(illegal status): ABORT with status 2"},
 		{name: "ACK is not for a receiver", pkt: packet(msg, mad.RMPPHeader{RMPPType: mad.RMPPTypeACK, Data1: 1, Data2: 65}, nil)},
 		{name: "segment past the window", pkt: data(mad.RMPPHeader{Data1: 66})},
 		{name: "segment 2 again", pkt: segments(msg)[1]},
@@ -244,7 +248,9 @@ func TestReceiverRules(t *testing.T) {
 					t.Error("waits for more after the peer gave up")
 				}
 			default:
-				wantAbort(t, r, tt.status, true, 2)
+				if abort := wantAbort(t, r, tt.status, true, 2); !strings.HasSuffix(abort.Error(), tt.text) {
+					t.Errorf("%v, want it to end with %q", abort, tt.text)
+				}
 				wantPacket(t, r, start, mad.RMPPTypeAbort, tt.status, 0, 0)
 			}
 		})
@@ -368,6 +374,64 @@ func TestReceiverTimesOutOnReceive(t *testing.T) {
 	wantAbort(t, r, mad.RMPPStatusTimeTooLong, true, 1)
 }
 
+// With an IdleTimeout the limit moves with each segment that is new, held ones
+// too, and stays where it is with those that come again; the limit of the whole
+// does not move.
+func TestReceiverIdle(t *testing.T) {
+	const idle = 8 * time.Second
+	type event struct {
+		at      time.Duration
+		segment int
+		limit   time.Duration // afterwards
+	}
+	for _, tt := range []struct {
+		name   string
+		events []event
+		last   uint32 // segment delivered
+		text   string
+	}{
+		{"nothing after the first", []event{{0, 1, idle}}, 1, "segment 2 did not come, nor any new one for 8s"},
+		{"each one in time", []event{
+			{0, 1, idle}, {idle - 1, 2, 2*idle - 1}, {2*idle - 2, 3, 3*idle - 2},
+		}, 3, "segment 4 did not come, nor any new one for 8s"},
+		{"out of order", []event{
+			{0, 1, idle}, {5 * time.Second, 3, 13 * time.Second}, {6 * time.Second, 3, 13 * time.Second}, {7 * time.Second, 4, 15 * time.Second},
+		}, 1, "segment 2 did not come, nor any new one for 8s"},
+		{"the second first", []event{{0, 2, idle}, {time.Second, 1, 9 * time.Second}}, 2, "segment 3 did not come"},
+		{"again and again", []event{
+			{0, 1, idle}, {2 * time.Second, 1, idle}, {4 * time.Second, 1, idle}, {6 * time.Second, 1, idle},
+		}, 1, "segment 2 did not come, nor any new one for 8s"},
+		{"beyond the window", []event{{0, 1, idle}, {time.Second, 70, idle}}, 1, "segment 2 did not come"},
+		{"slow, but the whole takes too long", []event{
+			{0, 1, idle}, {7 * time.Second, 2, 15 * time.Second}, {14 * time.Second, 3, 22 * time.Second},
+			{21 * time.Second, 4, 29 * time.Second}, {28 * time.Second, 5, 36 * time.Second}, {35 * time.Second, 6, 40 * time.Second},
+		}, 6, "segment 7 did not come, 40s after the first"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			segs := segments(message(classSA, 80*200))
+			r := rmpp.NewReceiver(rmpp.ReceiverConfig{IdleTimeout: idle, FirstWindow: 64})
+			for _, e := range tt.events {
+				r.Receive(start.Add(e.at), segs[e.segment-1], ignore)
+				pull(r, start.Add(e.at))
+				if got := r.Deadline().Sub(start); got != e.limit {
+					t.Fatalf("segment %d at %v: deadline %v, want %v", e.segment, e.at, got, e.limit)
+				}
+			}
+			end := start.Add(tt.events[len(tt.events)-1].limit)
+			wantNothing(t, r, end.Add(-1))
+			wantUnfinished(t, r)
+			wantPacket(t, r, end, mad.RMPPTypeAbort, 118, 0, 0)
+			abort := wantAbort(t, r, mad.RMPPStatusTimeTooLong, true, tt.last)
+			if !abort.Timeout() || !strings.Contains(abort.Error(), tt.text) {
+				t.Errorf("%v, want a time-out that says %q", abort, tt.text)
+			}
+			if want := end.Add(10 * time.Second); !r.Deadline().Equal(want) {
+				t.Errorf("forgotten at %v, want %v", r.Deadline(), want)
+			}
+		})
+	}
+}
+
 func TestReceiverRemembers(t *testing.T) {
 	msg := message(classSA, 3*200)
 	segs := segments(msg)
@@ -439,6 +503,40 @@ func TestReassemblerReusesBuffer(t *testing.T) {
 	}
 	if !bytes.Equal(got[:56], segments(msg)[0][:56]) {
 		t.Errorf("headers % x", got[:56])
+	}
+}
+
+// The buffer is as long as what was announced, if that comes, and never much longer
+// than what has come.
+func TestReassemblerRoom(t *testing.T) {
+	const page = 8 << 10 // by which the runtime rounds up
+	for _, n := range []int{1, 5000, 1 << 20} {
+		msg := message(classSA, n)
+		r := rmpp.NewReassembler(rmpp.ReceiverConfig{}, nil)
+		for _, pkt := range segments(msg) {
+			r.Receive(start, pkt)
+			pull(r, start)
+		}
+		if got := r.Message(); len(got) != len(msg) || cap(got) >= len(msg)+page {
+			t.Errorf("message of %d bytes: got %d, in a buffer of %d", len(msg), len(got), cap(got))
+		}
+	}
+
+	liar := segments(message(classSA, 3*200))
+	for _, announced := range []uint32{0, 200 << 20, math.MaxUint32} {
+		h := rmpp.ParseHeader(liar[0])
+		h.Data2 = announced
+		rmpp.PutHeader(liar[0], h)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r := rmpp.NewReassembler(rmpp.ReceiverConfig{MaxData: math.MaxInt}, nil)
+		for _, pkt := range liar[:2] {
+			r.Receive(start, pkt)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 16<<10 {
+			t.Errorf("%d bytes announced, 400 came: %d bytes of memory", announced, got)
+		}
 	}
 }
 

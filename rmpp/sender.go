@@ -179,7 +179,7 @@ func (s *Sender) Receive(now time.Time, pkt *[mad.Size]byte) {
 			s.turnRound()
 		}
 	case bad != mad.RMPPStatusOK:
-		s.fail(bad, complaint(&h))
+		s.fail(bad, complaint(&h, bad))
 	case h.RMPPType == mad.RMPPTypeACK:
 		s.acknowledge(now, h)
 	default: // STOP or ABORT

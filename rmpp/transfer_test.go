@@ -300,13 +300,15 @@ func FuzzReceiver(f *testing.F) {
 		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1}, mad.RMPPHeader{RMPPType: 1, Data1: 3}, mad.RMPPHeader{RMPPType: 1, Data1: 4}))
 	f.Add(uint8(2), uint16(0), uint8(9), seed(
 		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1}, mad.RMPPHeader{RMPPType: 1, RMPPFlags: 4, Data1: 2, Data2: 221}, mad.RMPPHeader{RMPPType: 2}))
+	f.Add(uint8(0), uint16(1000), uint8(80), seed(
+		mad.RMPPHeader{RMPPType: 1, RMPPFlags: 2, Data1: 1}, mad.RMPPHeader{RMPPType: 1, Data1: 1}, mad.RMPPHeader{RMPPType: 1, Data1: 3}))
 	f.Fuzz(func(t *testing.T, classIndex uint8, maxData uint16, maxHeld uint8, input []byte) {
 		class := []byte{classSA, classDevMgt, classVendor}[classIndex%3]
 		limit := int(maxData)
 		if limit == 0 {
 			limit = rmpp.DefaultMaxData
 		}
-		r := rmpp.NewReassembler(rmpp.ReceiverConfig{MaxData: int(maxData), MaxHeld: int(maxHeld)}, nil)
+		r := rmpp.NewReassembler(rmpp.ReceiverConfig{MaxData: int(maxData), MaxHeld: int(maxHeld), IdleTimeout: time.Duration(maxHeld) * time.Second}, nil)
 		now := start
 		packets := 0
 		hostile(input, class, func(wait time.Duration, pkt *[mad.Size]byte) {
@@ -334,7 +336,7 @@ func FuzzReceiver(f *testing.F) {
 		})
 		if msg := r.Message(); msg != nil {
 			data := len(msg) - len(r.Header())
-			if data > limit || data > packets*216 || cap(msg) > 2048+2*packets*256 {
+			if data > limit || data > packets*216 || cap(msg) > 8192+4*packets*256 {
 				t.Fatalf("message of %d bytes, capacity %d, from %d packets with a limit of %d", data, cap(msg), packets, limit)
 			}
 		}

@@ -38,13 +38,18 @@ type Config struct {
 	// try. 0: DefaultTimeout.
 	Timeout time.Duration
 	// Retries is how often a query is sent again that gets no answer, or the
-	// answer busy. 0: DefaultRetries; negative: never.
+	// answer busy, or a table that stalls before its first record. 0:
+	// DefaultRetries; negative: never.
 	Retries int
 	// Transfer is added to Timeout for tables in mode RMPPKernel, where nothing
 	// tells whether one is on its way. A kernel gives a transfer 40 s, which long
 	// tables over lossy links need: each lost segment costs 2 s. 0:
 	// agents.DefaultTransfer.
 	Transfer time.Duration
+	// IdleTimeout is the longest pause within a table that is on its way, in mode
+	// RMPPUser. 0: agents.DefaultIdleTimeout, or Timeout × (Retries + 1) if that is
+	// longer.
+	IdleTimeout time.Duration
 	// SMKey makes a query trusted if it is the SM's. An SA does not answer to a
 	// wrong one (IBA C15-0.1.5).
 	SMKey uint64
@@ -91,7 +96,10 @@ func NewClient(dev port.Device, cfg Config) (*Client, error) {
 	if cfg.RMPP == port.RMPPNone {
 		cfg.RMPP = port.RMPPKernel
 	}
-	conn, err := agents.Open(dev, agents.Config{})
+	if cfg.IdleTimeout <= 0 {
+		cfg.IdleTimeout = max(agents.DefaultIdleTimeout, cfg.Timeout*time.Duration(cfg.Retries+1))
+	}
+	conn, err := agents.Open(dev, agents.Config{RMPP: agents.RMPPConfig{IdleTimeout: cfg.IdleTimeout}})
 	if err != nil {
 		return nil, err
 	}

@@ -262,7 +262,36 @@ func TestBadAnswers(t *testing.T) {
 			b := single(req, mad.StatusOK, 8, row...)
 			b[mad.OffMethod] = byte(mad.MethodDeleteResp)
 			return [][]byte{b}
-		}, &asMalformed, nil, "method DeleteResp does not answer Get"},
+		}, &asMalformed, nil, "malformed answer for PathRecord: method DeleteResp does not answer Get"},
+		{"wrong class version", false, func(req []byte) [][]byte {
+			b := single(req, mad.StatusOK, 8, row...)
+			b[mad.OffClassVersion] = 1
+			return [][]byte{b}
+		}, &asMalformed, nil, "malformed answer for PathRecord: class version 1 does not answer 2"},
+		{"wrong class version of a table", true, func(req []byte) [][]byte {
+			b := table(req, 8, paths(2))
+			b[mad.OffClassVersion] = 3
+			return [][]byte{b}
+		}, &asMalformed, nil, "malformed answer for PathRecord: class version 3 does not answer 2"},
+		{"wrong class version, busy", true, func(req []byte) [][]byte {
+			b := single(req, mad.StatusBusy, 8)
+			b[mad.OffClassVersion] = 1
+			return [][]byte{b}
+		}, &asMalformed, nil, "class version 1 does not answer 2"},
+		{"an SA of another class version", true, func(req []byte) [][]byte {
+			b := single(req, mad.StatusBadVersion, 0)
+			b[mad.OffClassVersion] = 1
+			return [][]byte{b}
+		}, &asStatus, ErrUnsupported, "GetTable PathRecord: status 0x0004"},
+		{"segment of no transfer", true, func(req []byte) [][]byte {
+			b := table(req, 8, paths(2))
+			b[mad.OffRMPP+2] = first
+			return [][]byte{b}
+		}, &asMalformed, nil, "malformed answer for PathRecord: RMPP flags 0x2"},
+		{"no record", false, func(req []byte) [][]byte { return [][]byte{table(req, 8, nil)} },
+			&asMalformed, nil, "malformed answer for PathRecord: 0 bytes, but one record has 64"},
+		{"half a record", false, func(req []byte) [][]byte { return [][]byte{table(req, 8, row[:32])} },
+			&asMalformed, nil, "malformed answer for PathRecord (AttributeOffset 64 bytes, 32 bytes of records): 32 bytes, but one record has 64"},
 		{"offset too small", true, func(req []byte) [][]byte { return [][]byte{table(req, 7, paths(2))} },
 			&asMalformed, nil, "records 56 bytes apart, but one has 64"},
 		{"offset odd", true, func(req []byte) [][]byte { return [][]byte{table(req, 9, paths(2))} },
@@ -483,8 +512,11 @@ func TestTableStreams(t *testing.T) {
 				}
 				got = append(got, rec)
 			}
-			if !errors.Is(last, agents.ErrTimeout) {
-				t.Errorf("mode %d: the sequence ends with %v, want a time-out", mode, last)
+			// In user mode 8 s after the last segment, otherwise as if nothing had come:
+			// after 1 s for the answer and 10 s for the transfer.
+			after := map[port.RMPPMode]time.Duration{port.RMPPUser: 8 * time.Second, port.RMPPKernel: 11 * time.Second}[mode]
+			if took := time.Since(start); !errors.Is(last, agents.ErrTimeout) || took != after {
+				t.Errorf("mode %d: the sequence ends with %v after %v, want a time-out after %v", mode, last, took, after)
 			}
 			// 400 bytes are 6 records of 64; the rest of the seventh never comes.
 			want := map[port.RMPPMode]int{port.RMPPUser: 6}[mode]

@@ -24,6 +24,8 @@ var (
 	ErrUnsupported = errors.New("the query is not supported")
 	// ErrIncomplete: a table that was cut on its way.
 	ErrIncomplete = errors.New("the answer is incomplete")
+	// ErrNoLID: the SA knows the node, but the subnet manager has not set it up.
+	ErrNoLID = errors.New("the node has no LID yet: the SM has not reached it")
 	// ErrNoSA: the port does not know an SA to ask.
 	ErrNoSA = errors.New("no SA is known")
 )
@@ -72,13 +74,16 @@ type MalformedError struct {
 	Attribute string
 	From      mad.AddressVector // the SA
 	Offset    int               // distance between records in bytes, as the SA gave it
-	Length    int               // bytes of records
+	Length    int               // bytes of records; 0, as Offset, if it was not them
 	Detail    string
 }
 
 func (e *MalformedError) Error() string {
-	return fmt.Sprintf("SA at %v: malformed answer for %s (AttributeOffset %d bytes, %d bytes of records): %s",
-		e.From, e.Attribute, e.Offset, e.Length, e.Detail)
+	s := fmt.Sprintf("SA at %v: malformed answer for %s", e.From, e.Attribute)
+	if e.Length > 0 {
+		s += fmt.Sprintf(" (AttributeOffset %d bytes, %d bytes of records)", e.Offset, e.Length)
+	}
+	return s + ": " + e.Detail
 }
 
 // IncompleteError is an answer of which only the first MAD came, because what

@@ -68,7 +68,7 @@ func (c *Client) exchange(ctx context.Context, req *Request, emit func(row []byt
 		err = c.agent.Stream(ctx, &agents.Request{
 			Addr: to, Data: msg, Timeout: c.cfg.Timeout, Long: req.Method == mad.MethodGetTable,
 		}, a.take)
-		last := try > c.cfg.Retries || a.begun()
+		last := try > c.cfg.Retries || a.got > 0 // what was handed on cannot be taken back
 		switch {
 		case a.err != nil:
 			err = a.err // agents has wrapped it, as an error of its consumer
@@ -120,9 +120,6 @@ type answer struct {
 	err     error     // what ended it early
 }
 
-// begun tells whether records may have been handed on.
-func (a *answer) begun() bool { return a.records != nil }
-
 // take is given the headers and the data by agents.
 func (a *answer) take(head *agents.Response, data []byte) error {
 	if a.records == nil {
@@ -141,7 +138,10 @@ func (a *answer) begin(head *agents.Response, data []byte) error {
 	b := head.Data
 	a.from = head.Addr
 	status := mad.Status(binary.BigEndian.Uint16(b[mad.OffStatus:]))
-	switch method := mad.Method(b[mad.OffMethod]); {
+	switch method, version := mad.Method(b[mad.OffMethod]), b[mad.OffClassVersion]; {
+	case version != ClassVersion && status != mad.StatusBadVersion:
+		return &MalformedError{Attribute: a.req.Attribute.Name, From: a.from,
+			Detail: fmt.Sprintf("class version %d does not answer %d", version, ClassVersion)}
 	case status == mad.StatusSANoRecords && a.req.Method == mad.MethodGetTable:
 		return nil // an empty table
 	case status != mad.StatusOK:

@@ -44,7 +44,8 @@ func (r *Resolver) LID(ctx context.Context, a mad.Addr) (mad.LID, error) {
 //
 // Errors: a *NotFoundError, with what is near; an *AmbiguousError, with the ports
 // to choose from; a *mad.AddrError for a directed route, which is no address in
-// the SA, and for a number that no port can have; those of [Table].
+// the SA, and for a number that no port can have; ErrNoLID; a *MalformedError for a
+// port that has no address to send to; those of [Table].
 func (r *Resolver) Resolve(ctx context.Context, a mad.Addr) (Endpoint, error) {
 	var found []Endpoint
 	var err error
@@ -53,14 +54,14 @@ func (r *Resolver) Resolve(ctx context.Context, a mad.Addr) (Endpoint, error) {
 		if !a.LID.IsUnicast() {
 			return Endpoint{}, &mad.AddrError{Text: a.String(), Why: fmt.Sprintf("LID %#x belongs to no port: those of ports are 1 to 0xbfff", uint16(a.LID))}
 		}
-		found, err = r.nodes(ctx, Match(mad.NodeRecord{LID: a.LID}, "LID"))
+		found, err = r.nodes(ctx, a, Match(mad.NodeRecord{LID: a.LID}, "LID"))
 	case mad.AddrGUID:
-		found, err = r.byGUID(ctx, a.GUID)
+		found, err = r.byGUID(ctx, a)
 	case mad.AddrGID:
 		if a.GID[0] == 0xff {
 			return Endpoint{}, &mad.AddrError{Text: a.String(), Why: "it is a multicast GID, which belongs to a group and not to a port"}
 		}
-		found, err = r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: a.GID.GUID()}}, "PortGUID"))
+		found, err = r.nodes(ctx, a, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: a.GID.GUID()}}, "PortGUID"))
 		found = slices.DeleteFunc(found, func(e Endpoint) bool {
 			return a.GID.Prefix() != mad.DefaultGIDPrefix && a.GID.Prefix() != e.GID.Prefix()
 		})
@@ -72,43 +73,75 @@ func (r *Resolver) Resolve(ctx context.Context, a mad.Addr) (Endpoint, error) {
 	if err != nil {
 		return Endpoint{}, err
 	}
-	e, err := onlyOne(a, found)
-	if a.Kind == mad.AddrLID {
+	e, err := r.onlyOne(a, found)
+	if err == nil && a.Kind == mad.AddrLID {
 		e.LID = a.LID
 	}
 	return e, err
 }
 
-// onlyOne is the port that was found, if it is one.
-func onlyOne(a mad.Addr, found []Endpoint) (Endpoint, error) {
+// onlyOne is the port that was found, if it is one and something can be sent to
+// it.
+func (r *Resolver) onlyOne(a mad.Addr, found []Endpoint) (Endpoint, error) {
 	switch len(found) {
 	case 0:
 		return Endpoint{}, &NotFoundError{Addr: a}
 	case 1:
+		if err := r.reachable(found[0]); err != nil {
+			return Endpoint{}, lookUp(a, err)
+		}
 		return found[0], nil
 	}
 	return Endpoint{}, &AmbiguousError{Addr: a, Ports: found}
 }
 
-func (r *Resolver) byGUID(ctx context.Context, guid mad.GUID) ([]Endpoint, error) {
-	found, err := r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: guid}}, "PortGUID"))
+// reachable tells what is wrong with the addresses that the SA gives a port.
+func (r *Resolver) reachable(e Endpoint) error {
+	sa, err := r.c.address() // that has just answered
+	if err != nil {
+		return err
+	}
+	malformed := func(format string, args ...any) error {
+		return &MalformedError{Attribute: layout.NodeRecord.Name, From: sa, Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case e.LID == 0:
+		return fmt.Errorf("SA at %v: port %d of %q, GUID %v: %w", sa, e.PortNum, e.Desc, e.PortGUID, ErrNoLID)
+	case !e.LID.IsUnicast():
+		return malformed("port %d of %q, GUID %v, cannot have LID %#x: those of ports are 1 to 0xbfff", e.PortNum, e.Desc, e.PortGUID, uint16(e.LID))
+	case e.PortGUID == 0:
+		return malformed("port %d of %q, LID %v, has no GUID", e.PortNum, e.Desc, e.LID)
+	}
+	return nil
+}
+
+// lookUp says which address an error is about.
+func lookUp(a mad.Addr, err error) error {
+	if a.Kind == mad.AddrName {
+		return fmt.Errorf("look up %q: %w", a.Name, err)
+	}
+	return fmt.Errorf("look up %v: %w", a, err)
+}
+
+func (r *Resolver) byGUID(ctx context.Context, a mad.Addr) ([]Endpoint, error) {
+	found, err := r.nodes(ctx, a, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{PortGUID: a.GUID}}, "PortGUID"))
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
-	return r.nodes(ctx, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{NodeGUID: guid}}, "NodeGUID"))
+	return r.nodes(ctx, a, Match(mad.NodeRecord{NodeInfo: mad.NodeInfo{NodeGUID: a.GUID}}, "NodeGUID"))
 }
 
 // byName asks for the whole NodeDescription first, which spares the SA a table of
 // all nodes.
 func (r *Resolver) byName(ctx context.Context, a mad.Addr) (Endpoint, error) {
-	found, err := r.nodes(ctx, Match(mad.NodeRecord{NodeDescription: mad.MakeNodeDescription(a.Name)}, "NodeDescription.NodeString"))
+	found, err := r.nodes(ctx, a, Match(mad.NodeRecord{NodeDescription: mad.MakeNodeDescription(a.Name)}, "NodeDescription.NodeString"))
 	if err != nil || len(found) > 0 {
 		if err != nil {
 			return Endpoint{}, err
 		}
-		return onlyOne(a, found)
+		return r.onlyOne(a, found)
 	}
-	all, err := r.nodes(ctx, Query[mad.NodeRecord]{})
+	all, err := r.nodes(ctx, a, Query[mad.NodeRecord]{})
 	if err != nil {
 		return Endpoint{}, err
 	}
@@ -125,7 +158,7 @@ func (r *Resolver) byName(ctx context.Context, a mad.Addr) (Endpoint, error) {
 			names = append(names, e.Desc)
 		}
 	}
-	e, err := onlyOne(a, found)
+	e, err := r.onlyOne(a, found)
 	var none *NotFoundError
 	if errors.As(err, &none) {
 		none.Near = layout.Nearest(a.Name, names)
@@ -138,11 +171,12 @@ func firstWord(s string) string {
 	return first
 }
 
-// nodes gives the ports of all NodeRecords that agree with a query.
-func (r *Resolver) nodes(ctx context.Context, q Query[mad.NodeRecord]) ([]Endpoint, error) {
+// nodes gives the ports of all NodeRecords that agree with a query, for the sake of
+// an address.
+func (r *Resolver) nodes(ctx context.Context, a mad.Addr, q Query[mad.NodeRecord]) ([]Endpoint, error) {
 	info, err := r.c.dev.Info()
 	if err != nil {
-		return nil, err
+		return nil, lookUp(a, err)
 	}
 	prefix := uint64(mad.DefaultGIDPrefix)
 	if len(info.GIDs) > 0 {
@@ -151,7 +185,7 @@ func (r *Resolver) nodes(ctx context.Context, q Query[mad.NodeRecord]) ([]Endpoi
 	var found []Endpoint
 	for rec, err := range Table(ctx, r.c, q) {
 		if err != nil {
-			return nil, err
+			return nil, lookUp(a, err)
 		}
 		found = append(found, Endpoint{
 			LID:      rec.LID,

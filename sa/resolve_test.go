@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/ibsm/ibsm/agents"
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/topo"
 )
@@ -79,6 +80,95 @@ func TestResolveBadLID(t *testing.T) {
 		var bad *mad.AddrError
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "1 to 0xbfff") {
 			t.Errorf("LID %#x: %v", uint16(lid), err)
+		}
+	}
+}
+
+// What an SA says of a port, and no port can have. The error names the SA, the
+// node, and what was looked up.
+func TestResolveBadRecords(t *testing.T) {
+	var asMalformed *MalformedError
+	good := mad.NodeRecord{LID: 4, NodeInfo: mad.NodeInfo{PortGUID: 0x200000001, LocalPortNum: 1}, NodeDescription: mad.MakeNodeDescription("h7 HCA-1")}
+	for _, tt := range []struct {
+		name string
+		edit func(rec *mad.NodeRecord)
+		as   any
+		is   error
+		text string
+	}{
+		{"no LID", func(rec *mad.NodeRecord) { rec.LID = 0 }, nil, ErrNoLID,
+			`SA at LID 1: port 1 of "h7 HCA-1", GUID 0x0000000200000001: the node has no LID yet: the SM has not reached it`},
+		{"multicast LID", func(rec *mad.NodeRecord) { rec.LID = 0xc001 }, &asMalformed, nil,
+			`SA at LID 1: malformed answer for NodeRecord: port 1 of "h7 HCA-1", GUID 0x0000000200000001, cannot have LID 0xc001`},
+		{"permissive LID", func(rec *mad.NodeRecord) { rec.LID = 0xffff }, &asMalformed, nil, "cannot have LID 0xffff"},
+		{"no GUID", func(rec *mad.NodeRecord) { rec.NodeInfo.PortGUID = 0 }, &asMalformed, nil,
+			`SA at LID 1: malformed answer for NodeRecord: port 1 of "h7 HCA-1", LID 4, has no GUID`},
+	} {
+		for addr, asked := range map[string]string{
+			"h7": `"h7"`, `"h7 HCA-1"`: `"h7 HCA-1"`, "4": "4", "guid:0x200000001": "0x0000000200000001", "fe80::2:0:1": "fe80::2:0:1",
+		} {
+			t.Run(tt.name+", "+addr, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newDemo(t)
+					r.script(t, func(_ int, req []byte) [][]byte {
+						rec := good
+						tt.edit(&rec)
+						data, _ := rec.AppendBinary(nil)
+						return [][]byte{single(req, mad.StatusOK, 14, data...)}
+					})
+					e, err := NewResolver(r.client(t, "h2", Config{})).Resolve(t.Context(), mad.MustParseAddr(addr))
+					if err == nil || tt.as != nil && !errors.As(err, tt.as) || tt.is != nil && !errors.Is(err, tt.is) ||
+						!strings.HasPrefix(err.Error(), "look up "+asked+": ") || !strings.Contains(err.Error(), tt.text) {
+						t.Errorf("got %+v, %v; want %q", e, err, tt.text)
+					}
+				})
+			})
+		}
+	}
+}
+
+// One bad record among many does not keep the others from being found.
+func TestResolveBesideBadRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newDemo(t)
+		r.script(t, func(n int, req []byte) [][]byte {
+			if n == 1 { // the whole name
+				return [][]byte{single(req, mad.StatusSANoRecords, 0)}
+			}
+			bad, _ := (&mad.NodeRecord{NodeDescription: mad.MakeNodeDescription("h1 HCA-1")}).AppendBinary(nil)
+			good, _ := (&mad.NodeRecord{LID: 4, NodeInfo: mad.NodeInfo{PortGUID: 5}, NodeDescription: mad.MakeNodeDescription("h2 HCA-1")}).AppendBinary(nil)
+			all := slices.Concat(bad, make([]byte, 4), good)
+			return [][]byte{packet(req, 14, active|first, 1, 40+uint32(len(all)), all[:200]), packet(req, 14, active|last, 2, 20+uint32(len(all)-200), all[200:])}
+		})
+		e, err := NewResolver(r.client(t, "h2", Config{})).Resolve(t.Context(), mad.MustParseAddr("h2"))
+		if err != nil || e.LID != 4 {
+			t.Errorf("%+v, %v; want LID 4", e, err)
+		}
+	})
+}
+
+// A query that fails says what was looked up by it.
+func TestResolveFails(t *testing.T) {
+	for addr, asked := range map[string]string{"h7": `look up "h7": `, "4": "look up 4: ", "fe80::2:0:1": "look up fe80::2:0:1: ", "guid:0x5": "look up 0x0000000000000005: "} {
+		for _, tt := range []struct {
+			name  string
+			reply func(req []byte) [][]byte
+			is    error
+			text  string
+		}{
+			{"silence", func([]byte) [][]byte { return nil }, agents.ErrTimeout, "SubnAdmGetTable(NodeRecord) to LID 1: wait for the answer"},
+			{"busy", func(req []byte) [][]byte { return [][]byte{single(req, mad.StatusBusy, 0)} }, ErrBusy, "SA at LID 1: GetTable NodeRecord: status 0x0001"},
+		} {
+			t.Run(tt.name+", "+addr, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					r := newDemo(t)
+					r.script(t, func(_ int, req []byte) [][]byte { return tt.reply(req) })
+					_, err := NewResolver(r.client(t, "h2", Config{})).Resolve(t.Context(), mad.MustParseAddr(addr))
+					if !errors.Is(err, tt.is) || !strings.HasPrefix(err.Error(), asked+tt.text) {
+						t.Errorf("got %v, want %v that begins with %q", err, tt.is, asked+tt.text)
+					}
+				})
+			})
 		}
 	}
 }

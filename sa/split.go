@@ -82,7 +82,7 @@ func (s *splitter) end() error {
 	data, distance := s.rest, s.distance
 	switch {
 	case s.one && len(data) < s.size:
-		return splitError(fmt.Sprintf("one record has %d bytes", s.size))
+		return splitError(fmt.Sprintf("%d bytes, but one record has %d", len(data), s.size))
 	case s.one:
 		return s.emit(data[:s.size])
 	case s.cut && distance >= s.size:

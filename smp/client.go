@@ -102,8 +102,8 @@ type Attribute[T any] interface {
 // Get reads an attribute. What the modifier selects depends on the attribute: of
 // PortInfo, for example, the port.
 //
-// Errors: *StatusError; *mad.AddrError; those of the Resolver; an *agents.Error,
-// which is agents.ErrTimeout when no try got an answer.
+// Errors: *StatusError; *MalformedError; *mad.AddrError; those of the Resolver; an
+// *agents.Error, which is agents.ErrTimeout when no try got an answer.
 func Get[T any, P Attribute[T]](ctx context.Context, c *Client, to mad.Addr, modifier uint32) (T, error) {
 	var value T
 	s := P(&value).Layout()
@@ -137,6 +137,9 @@ func (c *Client) Get(ctx context.Context, to mad.Addr, attr *layout.Attribute, m
 	}
 	if status := h.status(resp.Data); status != mad.StatusOK {
 		return nil, &StatusError{Status: status, Method: mad.MethodGet, Attribute: attr.Name, Modifier: modifier, To: to}
+	}
+	if method := mad.Method(resp.Data[mad.OffMethod]); method != mad.MethodGetResp {
+		return nil, &MalformedError{Method: method, Attribute: attr.Name, Modifier: modifier, To: to}
 	}
 	return resp.Data[mad.OffSMPData : mad.OffSMPData+mad.SMPDataSize], nil
 }

@@ -79,7 +79,7 @@ func TestBadSA(t *testing.T) {
 		{"STOP half way", func(t turn) []packet { return t.breakOff(good, mad.RMPPTypeStop, mad.RMPPStatusResourcesExhausted) },
 			kernelSilence, aborted("by STOP, status 1 (resources exhausted)"), 0},
 		{"stops sending half way", func(t turn) []packet { return t.window(good[:6]) },
-			kernelSilence, ending{&asAbort, agents.ErrTimeout, "segment 7 did not come", rmpp.DefaultReceiveTimeout}, mad.RMPPStatusTimeTooLong},
+			kernelSilence, ending{&asAbort, agents.ErrTimeout, "segment 7 did not come", agents.DefaultIdleTimeout}, mad.RMPPStatusTimeTooLong},
 
 		{"AttributeOffset 0", table(segments(0, somePaths(20))),
 			malformed("more than one record"), malformed("more than one record"), 0},
@@ -105,7 +105,7 @@ func TestBadSA(t *testing.T) {
 		{"unknown RMPP version", broken(2, func(h *mad.RMPPHeader) { h.RMPPVersion = 2 }),
 			kernelSilence, aborted("version 2"), mad.RMPPStatusBadVersion},
 		{"unknown RMPP type", broken(2, func(h *mad.RMPPHeader) { h.RMPPType = 9 }),
-			kernelSilence, aborted("status 121 (bad RMPPType): 9 of version 1"), mad.RMPPStatusBadType},
+			kernelSilence, aborted("status 121 (bad RMPPType): RMPP type 9"), mad.RMPPStatusBadType},
 		{"another base version", other(func(p *packet) { p.MAD[0] = 2 }), kernelSilence, userSilence, 0},
 		{"another class", other(func(p *packet) { p.MAD[mad.OffClass] = byte(mad.ClassPerf) }), kernelSilence, userSilence, 0},
 		{"a partition that the port is not in", other(func(p *packet) { p.PKey = 0x8123 }), kernelSilence, userSilence, 0},
@@ -114,7 +114,23 @@ func TestBadSA(t *testing.T) {
 			p := single(mad.StatusOK, 8, somePaths(3))
 			p.MAD[mad.OffMethod] = byte(mad.MethodDeleteResp)
 			return p
-		}()), malformed("method DeleteResp does not answer GetTable"), malformed("method DeleteResp does not answer GetTable"), 0},
+		}()), malformed("malformed answer for PathRecord: method DeleteResp does not answer GetTable"),
+			malformed("malformed answer for PathRecord: method DeleteResp does not answer GetTable"), 0},
+		{"another class version", table(func() []packet {
+			all := segments(8, somePaths(20))
+			for i := range all {
+				all[i].MAD[mad.OffClassVersion] = 1
+			}
+			return all
+		}()),
+			malformed("malformed answer for PathRecord: class version 1 does not answer 2"),
+			malformed("malformed answer for PathRecord: class version 1 does not answer 2"), 0},
+		{"another class version, and too old", once(func() packet {
+			p := single(mad.StatusBadVersion, 0, nil)
+			p.MAD[mad.OffClassVersion] = 1
+			return p
+		}()), ending{&asStatus, sa.ErrUnsupported, "GetTable PathRecord: status 0x0004", 0},
+			ending{&asStatus, sa.ErrUnsupported, "GetTable PathRecord: status 0x0004", 0}, 0},
 	} {
 		for _, mode := range rmppModes {
 			t.Run(tt.name+", "+mode.name, func(t *testing.T) {

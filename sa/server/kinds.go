@@ -2,6 +2,7 @@ package server
 
 import (
 	"iter"
+	"sync"
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/mad/layout"
@@ -28,7 +29,7 @@ type kind struct {
 	// a value.
 	sets uint64
 
-	// The rest follows from the layout.
+	// The rest follows from the layout, by prepare.
 	components [][]byte // bits of a record that each bit of the mask selects, nil for a reserved one
 	lids       []int    // offsets of the LIDs that identify a record
 	held       []held
@@ -40,15 +41,22 @@ type held struct {
 	from, to  int
 }
 
-// prepare reads the layouts.
-func prepare(kinds map[mad.AttributeID]*kind) map[mad.AttributeID]*kind {
+// prepare reads the layouts of the kinds. It takes too long for programs that have
+// no server.
+var prepare = sync.OnceFunc(func() {
 	for _, k := range kinds {
+		bits := map[string][]byte{"": nil} // reserved
+		for _, f := range k.layout.Leaves() {
+			bits[f.Name] = bitsOf(k.layout, &f)
+		}
 		for _, name := range k.layout.Mask {
-			var bits []byte
-			if f, err := k.layout.Find(name); err == nil {
-				bits = bitsOf(k.layout, &f)
+			b, ok := bits[name]
+			if !ok { // an element of an array
+				if f, err := k.layout.Find(name); err == nil {
+					b = bitsOf(k.layout, &f)
+				}
 			}
-			k.components = append(k.components, bits)
+			k.components = append(k.components, b)
 		}
 		for i := range k.layout.Fields {
 			switch f := &k.layout.Fields[i]; f.Kind {
@@ -61,8 +69,7 @@ func prepare(kinds map[mad.AttributeID]*kind) map[mad.AttributeID]*kind {
 			}
 		}
 	}
-	return kinds
-}
+})
 
 func bitsOf(s *layout.Struct, f *layout.Field) []byte {
 	bits := make([]byte, s.Size)
@@ -80,7 +87,7 @@ const matchSets = 1 << 31
 // kinds lists the records but for PathRecord. What has no list is empty on a
 // subnet like this: it has no multicast groups, no services, no subscriptions, and
 // its switches have no random forwarding tables.
-var kinds = prepare(map[mad.AttributeID]*kind{
+var kinds = map[mad.AttributeID]*kind{
 	mad.AttrNodeRecord: {layout: layout.NodeRecord, list: nodeRecords},
 	mad.AttrPortInfoRecord: {layout: layout.PortInfoRecord, list: portInfoRecords, in: (*Server).fromSM,
 		sets: layout.PortInfoRecord.MaskOf("PortInfo.CapabilityMask") | layout.PortInfoRecord.MaskOf("PortInfo.CapabilityMask2")},
@@ -101,7 +108,7 @@ var kinds = prepare(map[mad.AttributeID]*kind{
 	mad.AttrServiceRecord:                  {layout: layout.ServiceRecord},
 	mad.AttrServiceAssociationRecord:       {layout: layout.ServiceAssociationRecord},
 	mad.AttrInformInfoRecord:               {layout: layout.InformInfoRecord},
-})
+}
 
 func one(rec mad.Structure, modifier uint32) iter.Seq2[mad.Structure, uint32] {
 	return func(yield func(mad.Structure, uint32) bool) { yield(rec, modifier) }

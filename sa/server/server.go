@@ -73,6 +73,7 @@ func New(dev port.Device, sub *topo.Subnet, cfg Config) (*Server, error) {
 }
 
 func newServer(sub *topo.Subnet, cfg Config) *Server {
+	prepare()
 	if cfg.SMKey == 0 {
 		cfg.SMKey = DefaultSMKey
 	}

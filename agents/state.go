@@ -10,21 +10,22 @@ import (
 	"github.com/ibsm/ibsm/rmpp"
 )
 
-// loop is the state of all exchanges of a Conn. One goroutine owns it, which
-// never waits for anything but its next event, and one timer serves it.
-type loop struct {
+// state is the state of all exchanges of a Conn, whose lock guards it. Its methods
+// never wait.
+type state struct {
 	conn      *Conn
 	agents    map[port.AgentID]*Agent
 	calls     map[uint32]*call // by the low half of the transaction id
 	exchanges map[exchangeKey]*exchange
 	alarms    alarms
-	lastTID   uint32 // low half of the newest transaction id
-	issued    uint64 // how many there have been
-	err       error  // why it ends
+	out       port.Message // that is being sent
+	lastTID   uint32       // low half of the newest transaction id
+	issued    uint64       // how many there have been
+	err       error        // why it ends
 }
 
-func (l *loop) init(c *Conn) {
-	*l = loop{
+func (s *state) init(c *Conn) {
+	*s = state{
 		conn:      c,
 		agents:    make(map[port.AgentID]*Agent),
 		calls:     make(map[uint32]*call),
@@ -34,72 +35,30 @@ func (l *loop) init(c *Conn) {
 	}
 }
 
-// run handles events until the Port ends; ended then tells why.
-func (l *loop) run(received <-chan *port.Message, free chan<- *port.Message, ended <-chan error) {
-	timer := time.NewTimer(time.Hour)
-	timer.Stop()
-	defer timer.Stop()
-	var armed time.Time
-	for {
-		select {
-		case m, ok := <-received:
-			if !ok {
-				l.end(<-ended)
-				return
-			}
-			l.receive(time.Now(), m)
-			free <- m
-		case <-l.conn.wake:
-			now := time.Now()
-			for _, f := range l.conn.takeInbox(nil) {
-				f(now)
-			}
-		case <-timer.C:
-			armed = time.Time{}
-		}
-		now := time.Now()
-		l.alarms.ring(now)
-		if next := l.alarms.next(); !next.Equal(armed) {
-			armed = next
-			if next.IsZero() {
-				timer.Stop()
-			} else {
-				timer.Reset(next.Sub(now))
-			}
-		}
+// end ends all exchanges.
+func (s *state) end(now time.Time, why error) {
+	s.err = why
+	for _, a := range s.agents {
+		s.drop(a, now, why)
 	}
 }
 
-// end ends all exchanges, and those that are still being posted.
-func (l *loop) end(why error) {
-	l.err = why
-	now := time.Now()
-	for _, a := range l.agents {
-		l.drop(a, now, why)
+func (s *state) register(a *Agent) error {
+	if s.err != nil {
+		return s.err
 	}
-	for posted := l.conn.takeInbox(why); len(posted) > 0; posted = l.conn.takeInbox(why) {
-		for _, f := range posted {
-			f(now)
-		}
-	}
-}
-
-func (l *loop) register(a *Agent) error {
-	if l.err != nil {
-		return l.err
-	}
-	id, err := l.conn.port.Register(a.reg.Registration)
+	id, err := s.conn.port.Register(a.reg.Registration)
 	if err != nil {
 		return err
 	}
 	a.id = id
-	l.agents[id] = a
+	s.agents[id] = a
 	if a.reg.Serve != nil {
 		a.jobs = make(chan *Incoming, a.reg.Queue)
 		for range a.reg.Workers {
-			l.conn.running.Add(1)
+			s.conn.running.Add(1)
 			a.workers.Go(func() {
-				defer l.conn.running.Done()
+				defer s.conn.running.Done()
 				a.work()
 			})
 		}
@@ -107,34 +66,34 @@ func (l *loop) register(a *Agent) error {
 	return nil
 }
 
-func (l *loop) unregister(a *Agent, now time.Time) error {
+func (s *state) unregister(a *Agent, now time.Time) error {
 	if a.closed {
-		return l.err
+		return s.err
 	}
-	l.drop(a, now, port.ErrClosed)
-	return l.conn.port.Unregister(a.id)
+	s.drop(a, now, port.ErrClosed)
+	return s.conn.port.Unregister(a.id)
 }
 
 // drop ends all that an agent has under way.
-func (l *loop) drop(a *Agent, now time.Time, why error) {
+func (s *state) drop(a *Agent, now time.Time, why error) {
 	a.closed = true
-	delete(l.agents, a.id)
+	delete(s.agents, a.id)
 	a.cancel()
 	for e := a.waiting.Front(); e != nil; e = a.waiting.Front() {
-		l.fail(e.Value.(*call), now, stepWindow, why)
+		s.fail(e.Value.(*call), now, stepWindow, why)
 	}
-	for tid, c := range l.calls {
+	for tid, c := range s.calls {
 		if c.agent == a {
-			l.fail(c, now, stepAnswer, why)
-			l.alarms.set(&c.alarm, time.Time{})
-			delete(l.calls, tid)
+			s.fail(c, now, stepAnswer, why)
+			s.alarms.set(&c.alarm, time.Time{})
+			delete(s.calls, tid)
 		}
 	}
-	for key, x := range l.exchanges {
+	for key, x := range s.exchanges {
 		if x.agent == a {
-			l.replied(x, why)
-			l.alarms.set(&x.alarm, time.Time{})
-			delete(l.exchanges, key)
+			s.replied(x, why)
+			s.alarms.set(&x.alarm, time.Time{})
+			delete(s.exchanges, key)
 		}
 	}
 	if a.jobs != nil {
@@ -143,17 +102,17 @@ func (l *loop) drop(a *Agent, now time.Time, why error) {
 }
 
 // receive sorts a message from the Port. What keeps its Data takes it away.
-func (l *loop) receive(now time.Time, m *port.Message) {
-	a := l.agents[m.Agent]
+func (s *state) receive(now time.Time, m *port.Message) {
+	a := s.agents[m.Agent]
 	switch {
 	case m.TimedOut && len(m.Data) >= mad.HeaderSize:
-		l.timedOut(now, m)
+		s.timedOut(now, m)
 	case a == nil || !a.complete(m.Data):
-		l.conn.counters.foreign.Add(1)
+		s.conn.counters.foreign.Add(1)
 	case mad.IsResponse(m.Data):
-		l.answer(now, a, m)
+		s.answer(now, a, m)
 	default:
-		l.request(now, a, m)
+		s.request(now, a, m)
 	}
 }
 
@@ -167,34 +126,37 @@ func (a *Agent) complete(data []byte) bool {
 }
 
 // send hands a message over to the Port.
-func (l *loop) send(a *Agent, m port.Message) error {
+func (s *state) send(a *Agent, m port.Message) error {
 	m.Agent = a.id
-	if err := l.conn.port.Send(&m); err != nil {
+	s.out = m
+	err := s.conn.port.Send(&s.out)
+	s.out.Data = nil
+	if err != nil {
 		return err
 	}
-	l.conn.counters.sent.Add(1)
+	s.conn.counters.sent.Add(1)
 	return nil
 }
 
 // newTID gives a low half of a transaction id that no exchange has, nor had
 // for the last 2^32 of them.
-func (l *loop) newTID() uint32 {
+func (s *state) newTID() uint32 {
 	for {
-		l.lastTID++
-		l.issued++
-		if _, used := l.calls[l.lastTID]; !used {
-			return l.lastTID
+		s.lastTID++
+		s.issued++
+		if _, used := s.calls[s.lastTID]; !used {
+			return s.lastTID
 		}
 	}
 }
 
 // stray counts an answer that belongs to no request: it is late if its
 // transaction id was in use, otherwise foreign.
-func (l *loop) stray(data []byte) {
-	if ago := l.lastTID - lowTID(data); uint64(ago) < l.issued {
-		l.conn.counters.late.Add(1)
+func (s *state) stray(data []byte) {
+	if ago := s.lastTID - lowTID(data); uint64(ago) < s.issued {
+		s.conn.counters.late.Add(1)
 	} else {
-		l.conn.counters.foreign.Add(1)
+		s.conn.counters.foreign.Add(1)
 	}
 }
 
@@ -236,10 +198,10 @@ func (t *transfer) forSender(data []byte) bool {
 
 // pump transmits what a transfer has to send. Packets never have a time-out:
 // the carrier would take an ACK for the answer.
-func (l *loop) pump(t *transfer, now time.Time) error {
+func (s *state) pump(t *transfer, now time.Time) error {
 	var pkt [mad.Size]byte
 	for t.sender != nil && t.sender.Next(now, &pkt) || t.receiver != nil && t.receiver.Next(now, &pkt) {
-		if err := l.send(t.agent, port.Message{Addr: t.peer, Data: pkt[:]}); err != nil {
+		if err := s.send(t.agent, port.Message{Addr: t.peer, Data: pkt[:]}); err != nil {
 			return err
 		}
 	}
@@ -247,14 +209,14 @@ func (l *loop) pump(t *transfer, now time.Time) error {
 }
 
 // abort tells the peer of a transfer that is not over to end it.
-func (l *loop) abort(t *transfer, now time.Time, status mad.RMPPStatus) {
+func (s *state) abort(t *transfer, now time.Time, status mad.RMPPStatus) {
 	if t.sender != nil {
 		t.sender.Abort(status)
 	}
 	if t.receiver != nil {
 		t.receiver.Abort(now, status)
 	}
-	_ = l.pump(t, now) // if that fails, the peer will find out by its own time-out
+	_ = s.pump(t, now) // if that fails, the peer will find out by its own time-out
 }
 
 // deadline is when the machines want to be pumped without a packet.
