@@ -6,34 +6,72 @@ FUZZ      ?= ^Fuzz
 FUZZTIME  ?= 60s
 PLATFORMS ?= linux/arm64 darwin/arm64 illumos/amd64
 
+# Tests on programs that Debian has, by the beginning of their names, and its
+# packages for them.
+BENCHES  := TestIbsim
+PACKAGES := ibsim-utils opensm infiniband-diags libibmad-dev libibumad-dev qemu-system-x86
+
+# The Go modules of the tree. The second boots kernels for the tests TestKernel...,
+# of which RUN picks some by name; KERNEL picks one of the kernels.
+MODULES := . internal/kernelrig
+RUN     ?=
+KERNEL  ?=
+
 # The race detector needs cgo, which Go turns off where there is no C compiler.
 RACE := $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 
-.PHONY: build deps test check cross fuzz bench generate cover
+.PHONY: build deps test bench-tests test-kernel check cross fuzz bench generate cover
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ibsm ./cmd/ibsm
 
 deps:
-	@$(GO) mod download
-	@$(GO) mod tidy -diff >/dev/null 2>&1 || true # fetches what that check reads beyond the above
+	@for m in $(MODULES); do \
+		$(GO) -C $$m mod download || exit 1; \
+		$(GO) -C $$m mod tidy -diff >/dev/null 2>&1 || true; : fetches what that check reads beyond the above; \
+	done
+	@$(GO) -C internal/kernelrig run . -fetch
 ifeq ($(RACE),)
 	@echo "deps: no C compiler was found, so the tests will run without the race detector (on Debian: apt-get install gcc libc6-dev)"
 endif
+	@missing=$$(for p in $(PACKAGES); do \
+		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q ' installed$$' || echo $$p; \
+	done); \
+	test -n "$$missing" || exit 0; \
+	missing=$$(echo $$missing); why='it takes root and apt-get'; \
+	if [ -n "$$(ls -A /sys/class/infiniband 2>/dev/null)" ]; then \
+		why='this machine has InfiniBand, where opensm would start as a subnet manager: install them yourself'; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		export DEBIAN_FRONTEND=noninteractive; \
+		install() { apt-get install -y -qq --no-install-recommends $$missing >/dev/null 2>&1; }; \
+		install || { apt-get update -qq >/dev/null 2>&1; install; } && exit 0; \
+		why='apt-get could not'; \
+	fi; \
+	echo "deps: $$missing not installed ($$why), so tests that need them are skipped"
 
 test: check cross
 	@echo 'go test $(RACE)'
-	@$(GO) test -vet=off $(RACE) ./...
+	@for m in $(MODULES); do $(GO) -C $$m test -vet=off $(RACE) -skip '^($(BENCHES))' ./... || exit 1; done
+	@$(MAKE) --no-print-directory bench-tests
+
+bench-tests:
+	@echo 'go test -run ^($(BENCHES))'
+	@$(GO) test -vet=off -p 1 -count=1 -run '^($(BENCHES))' $$(grep -rlE --include='*_test.go' '^func ($(BENCHES))' . | xargs -n1 dirname | sort -u)
+	@$(MAKE) --no-print-directory test-kernel
+
+test-kernel:
+	@echo 'go test -run ^TestKernel, on kernels of their own'
+	@$(GO) -C internal/kernelrig run . -run '$(RUN)' -kernel '$(KERNEL)'
 
 check:
 	@echo gofmt
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) && test -z "$$files" || { echo "run gofmt -w on: $$files"; exit 1; }
 	@echo go mod tidy -diff
-	@$(GO) mod tidy -diff
+	@for m in $(MODULES); do $(GO) -C $$m mod tidy -diff || exit 1; done
 	@echo go vet
-	@$(GO) vet ./...
+	@for m in $(MODULES); do $(GO) -C $$m vet ./... || exit 1; done
 	@echo staticcheck
-	@$(GO) tool staticcheck ./...
+	@staticcheck=$$($(GO) tool -n staticcheck) && for m in $(MODULES); do (cd $$m && $$staticcheck ./...) || exit 1; done
 
 cross:
 	@for p in $(PLATFORMS); do \

@@ -97,26 +97,31 @@ func prose(text string) []string {
 const dependencyPage = "docs/dependencies.md"
 
 // dependencies: the first column of the tables in docs/dependencies.md names
-// the modules that go.mod requires directly or for a tool, and no others.
+// the modules that a go.mod of the tree requires directly or for a tool, and no
+// others.
 func dependencies(t *tree) (bad []string) {
-	required, err := requirements(t.text("go.mod"))
-	if err != nil {
-		return []string{"go.mod: " + err.Error()}
-	}
 	var documented []string
 	for line := range strings.Lines(t.text(dependencyPage)) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
 			documented = append(documented, codeSpans(cells[1])...)
 		}
 	}
-	for _, m := range required {
-		if !slices.Contains(documented, m) {
-			bad = append(bad, fmt.Sprintf("go.mod: %s is a direct dependency without a reason: add a row to %s", m, dependencyPage))
+	var all []string
+	for _, file := range t.gomods {
+		required, err := requirements(t.text(file))
+		if err != nil {
+			return []string{file + ": " + err.Error()}
 		}
+		for _, m := range required {
+			if !slices.Contains(documented, m) {
+				bad = append(bad, fmt.Sprintf("%s: %s is a direct dependency without a reason: add a row to %s", file, m, dependencyPage))
+			}
+		}
+		all = append(all, required...)
 	}
 	for _, m := range documented {
-		if !slices.Contains(required, m) {
-			bad = append(bad, fmt.Sprintf("%s: %s is not a direct dependency in go.mod: remove its row", dependencyPage, m))
+		if !slices.Contains(all, m) {
+			bad = append(bad, fmt.Sprintf("%s: %s is not a direct dependency in any go.mod: remove its row", dependencyPage, m))
 		}
 	}
 	return bad

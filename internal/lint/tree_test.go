@@ -94,6 +94,7 @@ type tree struct {
 	fset     *token.FileSet
 	files    []*goFile
 	markdown []string
+	gomods   []string
 }
 
 type goFile struct {
@@ -117,6 +118,8 @@ func load(t *testing.T, fsys fs.FS) *tree {
 			return fs.SkipDir
 		case path.Ext(p) == ".md":
 			tr.markdown = append(tr.markdown, p)
+		case base == "go.mod":
+			tr.gomods = append(tr.gomods, p)
 		case path.Ext(p) == ".go":
 			src, err := fs.ReadFile(fsys, p)
 			if err != nil {

@@ -73,7 +73,7 @@ func transactionIDs(e *env) {
 		s  *station
 		id port.AgentID
 	}{{a, a.client()}, {a, a.client()}, {a2, a2.client()}} {
-		tid := uint32(0xabcd0000 + i)
+		tid := 0xabcd0000 + uint32(i)
 		sent := newMAD(testClass, mad.MethodGet, tid)
 		before := slices.Clone(sent)
 		c.s.send(port.Message{Agent: c.id, Timeout: patience, Addr: c.s.to, Data: sent})

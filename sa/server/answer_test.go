@@ -234,3 +234,23 @@ func FuzzAnswer(f *testing.F) {
 		split(t, req, resp, size)
 	})
 }
+
+// Who asks is known by LID, on Ethernet by GID.
+func TestRequester(t *testing.T) {
+	s := demo(t)
+	h3 := portOf(t, s, "h3")
+	grh := func(gid mad.GID) mad.AddressVector { return mad.AddressVector{HasGRH: true, GRH: mad.GRH{GID: gid}} }
+	for _, tt := range []struct {
+		from mad.AddressVector
+		want mad.LID
+	}{
+		{mad.AddressVector{LID: 5}, 5},
+		{mad.AddressVector{}, 0},
+		{grh(h3.GID(s.sub.GIDPrefix)), h3.LID},
+		{grh(mad.GID{0xfd, 15: 1}), s.sub.SM.LID},
+	} {
+		if got := s.lidOf(&tt.from); got != tt.want {
+			t.Errorf("%v: LID %v, want %v", tt.from, got, tt.want)
+		}
+	}
+}

@@ -90,8 +90,21 @@ func newServer(sub *topo.Subnet, cfg Config) *Server {
 func (s *Server) Close() error { return s.conn.Close() }
 
 func (s *Server) serve(in *agents.Incoming) {
-	if resp := s.answer(in.Addr.LID, in.Data); resp != nil {
+	if resp := s.answer(s.lidOf(&in.Addr), in.Data); resp != nil {
 		// A reply that cannot be sent is a lost one: the requester asks again.
 		_ = in.Reply(resp)
 	}
+}
+
+// lidOf is the LID by which the subnet knows who asks. On Ethernet there are
+// none: there it is the LID of who has the GID, and a port that is none of the
+// subnet's sees what the SM's port does.
+func (s *Server) lidOf(from *mad.AddressVector) mad.LID {
+	if from.LID != 0 || !from.HasGRH {
+		return from.LID
+	}
+	if p, ok := s.sub.PortByGID(from.GRH.GID); ok {
+		return p.LID
+	}
+	return s.sub.SM.LID
 }
