@@ -117,10 +117,13 @@ type AddressVector struct {
 }
 
 // String prints what identifies the far end: "LID 5", with QP and GID where
-// they matter.
+// they matter, or the GID alone where there are no LIDs.
 func (a AddressVector) String() string {
 	s := "LID " + a.LID.String()
-	if a.HasGRH {
+	switch {
+	case a.HasGRH && a.LID == 0:
+		s = "GID " + a.GRH.GID.String()
+	case a.HasGRH:
 		s += " GID " + a.GRH.GID.String()
 	}
 	if a.QPN > QPGSI {

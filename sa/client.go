@@ -11,6 +11,7 @@ package sa
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -32,7 +33,8 @@ const (
 // Config has the choices of a Client. The zero value asks the SA of the port.
 type Config struct {
 	// SA is where the SA is. nil: at the port's SM LID, by its MasterSMSL. Of its
-	// QPN 0 stands for 1; PKeyIndex is not used.
+	// QPN 0 stands for 1; PKeyIndex is not used. From an Ethernet port, which has no
+	// LIDs, only a GID leads there: see [AddressByGID].
 	SA *mad.AddressVector
 	// Timeout is the wait for an answer, or for the start of a table, after each
 	// try. 0: DefaultTimeout.
@@ -141,7 +143,12 @@ func (c *Client) address() (mad.AddressVector, error) {
 	if to.QPN == 0 {
 		to.QPN = mad.QPGSI
 	}
+	ethernet := info.LinkLayer == port.LinkEthernet
 	switch {
+	case ethernet && to.HasGRH:
+	case ethernet:
+		return to, fmt.Errorf("%w: port %s/%d is an Ethernet port, which has no LIDs and no subnet manager: give the SA's GID",
+			ErrNoSA, info.Device, info.Port)
 	case to.LID.IsUnicast():
 	case c.cfg.SA != nil:
 		return to, fmt.Errorf("%w: its LID cannot be %v", ErrNoSA, to.LID)
@@ -161,6 +168,38 @@ func (c *Client) address() (mad.AddressVector, error) {
 	c.to = &to
 	return to, nil
 }
+
+// AddressByGID gives the address of who has gid, such as an SA, as seen from an
+// Ethernet port. The source is the port's IPv6 GID with the same prefix, else one
+// that is not link-local. Of two GIDs that differ only in their type the kernel has
+// RoCE v2, which routers forward, behind v1 (roce_gid_mgmt.c, update_gid), so the
+// last one counts. Errors: a *mad.AddrError for an IPv4 address, whose answers a
+// kernel does not match; a *port.Error if the port has no such GID.
+func AddressByGID(info port.Info, gid mad.GID) (mad.AddressVector, error) {
+	if isIPv4(gid) {
+		return mad.AddressVector{}, &mad.AddrError{Text: gid.String(),
+			Why: "it is an IPv4 address, and a kernel does not match answers that come with an IPv4 header: give an IPv6 one"}
+	}
+	index := -1
+	for i, own := range info.GIDs[:min(len(info.GIDs), 1<<8)] { // an index has 8 bits
+		same := own.Prefix() == gid.Prefix()
+		switch {
+		case own.IsZero() || isIPv4(own):
+		case same, own.Prefix() != mad.DefaultGIDPrefix && (index < 0 || info.GIDs[index].Prefix() != gid.Prefix()):
+			index = i
+		}
+	}
+	if index < 0 {
+		return mad.AddressVector{}, &port.Error{Op: "find a source for " + gid.String(), Port: fmt.Sprintf("%s/%d", info.Device, info.Port),
+			Detail: "the port has no IPv6 GID that leads there: give its network device an IPv6 address", Err: port.ErrInvalid}
+	}
+	const hops = 64 // as the kernel has for IPv6
+	return mad.AddressVector{QPN: mad.QPGSI, HasGRH: true,
+		GRH: mad.GRH{GID: gid, GIDIndex: uint8(index), HopLimit: hops}}, nil
+}
+
+// isIPv4 tells whether a GID is an IPv4 address that is mapped into IPv6.
+func isIPv4(g mad.GID) bool { return netip.AddrFrom16(g).Is4In6() }
 
 func (c *Client) forgetAddress() {
 	c.mu.Lock()

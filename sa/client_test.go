@@ -393,6 +393,7 @@ func TestAddress(t *testing.T) {
 		{"of the port", Config{}, mad.AddressVector{LID: 1, QPN: 1}, ""},
 		{"override", Config{SA: &mad.AddressVector{LID: 4, SL: 3}}, mad.AddressVector{LID: 4, QPN: 1, SL: 3}, ""},
 		{"LID 0", Config{SA: &mad.AddressVector{}}, mad.AddressVector{}, "LID cannot be 0"},
+		{"LID 0 with a GID", Config{SA: &mad.AddressVector{HasGRH: true}}, mad.AddressVector{}, "LID cannot be 0"}, // InfiniBand goes by LID
 		{"multicast", Config{SA: &mad.AddressVector{LID: 0xc000}}, mad.AddressVector{}, "LID cannot be 49152"},
 		{"partition", Config{PKey: 0x0001}, mad.AddressVector{LID: 1, QPN: 1, PKeyIndex: 1}, ""},
 		{"partition it is not in", Config{PKey: 0x8005}, mad.AddressVector{}, "not in it, its P_Keys are [0xffff 0x8001]"},
@@ -411,6 +412,81 @@ func TestAddress(t *testing.T) {
 		})
 	}
 }
+
+// The address of an SA from an Ethernet port (RoCE), with the GID table of an
+// adapter that has each address by RoCE v1 and by v2.
+func TestAddressOnEthernet(t *testing.T) {
+	info := port.Info{Device: "mlx5_0", Port: 1, LinkLayer: port.LinkEthernet, PKeys: []mad.PKey{0xffff}, GIDs: []mad.GID{
+		gid(t, "fe80::1"), gid(t, "fe80::1"), gid(t, "::ffff:192.0.2.1"), {}, gid(t, "fd00::1"), gid(t, "fd00::1"), gid(t, "2001:db8::1")}}
+	r := newDemo(t)
+	byGID := func(s string, index uint8) mad.AddressVector {
+		return mad.AddressVector{QPN: 1, HasGRH: true, GRH: mad.GRH{GID: gid(t, s), GIDIndex: index, HopLimit: 64}}
+	}
+	for _, tt := range []struct {
+		gid  string
+		gids []mad.GID // nil: those of info
+		want uint8
+		err  string
+	}{
+		{"fd00::2", nil, 5, ""},
+		{"fe80::2", nil, 1, ""},
+		{"2001:db8::2", nil, 6, ""},
+		{"2001:db8:1::2", nil, 6, ""}, // behind a router
+		{"2001:db8:1::2", info.GIDs[:3], 0, "find a source for 2001:db8:1::2 on mlx5_0/1: the port has no IPv6 GID that leads there"},
+		{"::ffff:192.0.2.2", nil, 0, "it is an IPv4 address"},
+	} {
+		info := info
+		if tt.gids != nil {
+			info.GIDs = tt.gids
+		}
+		got, err := AddressByGID(info, gid(t, tt.gid))
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("%s: error %v, want %q", tt.gid, err, tt.err)
+			}
+			continue
+		}
+		want := byGID(tt.gid, tt.want)
+		if err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", tt.gid, got, err, want)
+		}
+		c, err := NewClient(&infoDevice{r.device(t, r.port("h2")), info}, Config{SA: &got})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if to, err := c.address(); err != nil || to != want {
+			t.Errorf("%s: the client asks %+v, %v", tt.gid, to, err)
+		}
+	}
+	for name, cfg := range map[string]Config{"no SA": {}, "LID": {SA: &mad.AddressVector{LID: 5}}} {
+		c, err := NewClient(&infoDevice{r.device(t, r.port("h2")), info}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.address(); !errors.Is(err, ErrNoSA) || !strings.Contains(err.Error(), "mlx5_0/1 is an Ethernet port, which has no LIDs") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+func gid(t *testing.T, s string) mad.GID {
+	t.Helper()
+	g, err := mad.ParseGID(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// infoDevice is a device that tells of itself what it is given.
+type infoDevice struct {
+	port.Device
+	info port.Info
+}
+
+func (d *infoDevice) Info() (port.Info, error) { return d.info, nil }
 
 // movingSM is a device whose first answer names another SM than later ones.
 type movingSM struct {

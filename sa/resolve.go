@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/mad/layout"
+	"github.com/ibsm/ibsm/port"
 )
 
 // Endpoint is a port that an address stands for.
@@ -179,7 +180,10 @@ func (r *Resolver) nodes(ctx context.Context, a mad.Addr, q Query[mad.NodeRecord
 		return nil, lookUp(a, err)
 	}
 	prefix := uint64(mad.DefaultGIDPrefix)
-	if len(info.GIDs) > 0 {
+	switch ethernet := info.LinkLayer == port.LinkEthernet; {
+	case ethernet && a.Kind == mad.AddrGID:
+		prefix = a.GID.Prefix() // the own port is in no subnet, and cannot tell
+	case !ethernet && len(info.GIDs) > 0:
 		prefix = info.GIDs[0].Prefix() // the same in the whole subnet
 	}
 	var found []Endpoint

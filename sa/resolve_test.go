@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibsm/ibsm/agents"
 	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/port"
 	"github.com/ibsm/ibsm/topo"
 )
 
@@ -81,6 +82,36 @@ func TestResolveBadLID(t *testing.T) {
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "1 to 0xbfff") {
 			t.Errorf("LID %#x: %v", uint16(lid), err)
 		}
+	}
+}
+
+// An Ethernet port's own GIDs tell nothing about the prefix of the SA's subnet.
+func TestResolveFromEthernet(t *testing.T) {
+	for asked, want := range map[string]string{
+		"h8": "fe80::200:1:0:801", "8": "fe80::200:1:0:801", "fe80::200:1:0:801": "fe80::200:1:0:801",
+		"2001:db8::200:1:0:801": "2001:db8::200:1:0:801",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newDemo(t)
+			r.serve(t)
+			dev := r.device(t, r.port("h2"))
+			info, err := dev.Info()
+			if err != nil {
+				t.Fatal(err)
+			}
+			info.LinkLayer, info.GIDs = port.LinkEthernet, []mad.GID{gid(t, "fd00::1")}
+			// The fabric below is InfiniBand: there a GRH goes along with the LID.
+			to := mad.AddressVector{LID: 1, HasGRH: true, GRH: mad.GRH{GID: r.gid("h1"), HopLimit: 64}}
+			c, err := NewClient(&infoDevice{dev, info}, Config{SA: &to})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			e, err := NewResolver(c).Resolve(t.Context(), mad.MustParseAddr(asked))
+			if err != nil || e.LID != 8 || e.GID != gid(t, want) {
+				t.Errorf("%s: %+v, %v; want GID %s", asked, e, err, want)
+			}
+		})
 	}
 }
 

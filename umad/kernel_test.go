@@ -88,6 +88,7 @@ func kernelBench(t testing.TB, cfg Config) porttest.Bench {
 		UserRMPP:   !cfg.OldRegister,
 		Silence:    true,
 		Serves:     true,
+		Tick:       kernelTick,
 		QP0:        p.LinkLayer == port.LinkInfiniBand,
 		IsSM:       p.ISSM != "",
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strconv"
@@ -20,7 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"ibsm": main})
 }
 
-// TestScripts runs the files of testdata/script: see there for the commands.
+// TestScripts runs the files of testdata/script: see there for the commands. The
+// condition rdma is that this machine has an RDMA device.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -29,6 +31,16 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GORACE", os.Getenv("GORACE"))
 			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "rdma" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			devices, err := os.ReadDir("/sys/class/infiniband")
+			if errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			return len(devices) > 0, err
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,

@@ -31,6 +31,9 @@ type Bench struct {
 	// Virtual runs each test in a testing/synctest bubble, with exact instants.
 	// Without it times are only bounded from below.
 	Virtual bool
+	// Tick is the step of the clock by which the carrier's time-outs run, if that is
+	// coarse: a step that has begun counts, so each wait may end that much early.
+	Tick time.Duration
 
 	// Except says of tests, by name, why this back end does otherwise. They are
 	// skipped.

@@ -26,6 +26,7 @@ type Host struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 	Open           session.Opener // nil: endpoint.Open
+	List           session.Lister // nil: endpoint.List
 }
 
 // Run runs the command and gives its exit code. What went wrong is printed to
@@ -67,6 +68,8 @@ func New(host Host) *cli.App {
    sim:two-level:leafs=36,spines=18,hosts=18
    ibsim:                    a node of a running ibsim
    ibsim:H-0001              the same, the one of that name
+   umad:mlx5_0/1             a port of this machine; umad: and none at all are
+                             its first active InfiniBand port
 
 An ADDRESS is the same everywhere:
 
@@ -97,7 +100,7 @@ Examples:
 		OnUsageError:    usageError,
 		Action:          wants("noun", "", commands),
 		ExitErrHandler:  func(*cli.Context, error) {}, // Run does it
-		Metadata:        map[string]any{session.OpenerKey: host.Open},
+		Metadata:        map[string]any{session.OpenerKey: host.Open, session.ListerKey: host.List},
 	}
 }
 

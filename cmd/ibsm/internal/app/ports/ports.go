@@ -12,6 +12,7 @@ import (
 	"github.com/ibsm/ibsm/endpoint"
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/mad/text"
+	"github.com/ibsm/ibsm/port"
 )
 
 // Command makes the noun.
@@ -19,7 +20,8 @@ func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "ports",
 		Usage: "list the ports that ibsm can stand at, and which one is chosen (ibstat)",
-		Description: `The ports are those of the node that the endpoint names, or all there are.
+		Description: `The ports are those of the node or device that the endpoint names, or all there
+are. Without an endpoint they are those of this machine.
 
 Examples:
 
@@ -30,7 +32,7 @@ Examples:
 }
 
 func ports(ctx context.Context, s *session.Session, _ []string) error {
-	choices, err := endpoint.List(ctx, s.On)
+	choices, err := s.Ports(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,20 @@ func members(c *endpoint.Choice) text.Object {
 		{Name: "LinkLayer", Value: i.LinkLayer.String()},
 		{Name: "GIDs", Value: list(i.GIDs, mad.GID.String)},
 		{Name: "P_Keys", Value: list(i.PKeys, func(k mad.PKey) uint16 { return uint16(k) })},
+		{Name: "GIDTypes", Value: gidTypes(c)},
+		{Name: "notes", Value: list(c.Notes, func(s string) string { return s })},
 	}
+}
+
+// gidTypes gives the types of the GIDs that members gives, or none.
+func gidTypes(c *endpoint.Choice) []any {
+	out := []any{}
+	for i, t := range c.GIDTypes {
+		if !c.Info.GIDs[i].IsZero() {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 // list gives the values of a table without its empty entries.
@@ -97,11 +112,20 @@ func plain(c *endpoint.Choice) []byte {
 	}
 	fmt.Fprintf(&b, "\t\tBase lid: %v\n\t\tLMC: %d\n\t\tSM lid: %v\n", i.LID, i.LMC, i.SMLID)
 	fmt.Fprintf(&b, "\t\tCapability mask: 0x%08x\n\t\tPort GUID: %v\n\t\tLink layer: %v\n", uint32(i.CapMask), i.PortGUID, i.LinkLayer)
-	for _, gid := range list(i.GIDs, mad.GID.String) {
-		fmt.Fprintf(&b, "\t\tGID: %v\n", gid)
+	for n, gid := range i.GIDs {
+		switch {
+		case gid.IsZero():
+		case i.LinkLayer == port.LinkEthernet && n < len(c.GIDTypes) && c.GIDTypes[n] != "":
+			fmt.Fprintf(&b, "\t\tGID: %v (%s)\n", gid, c.GIDTypes[n])
+		default:
+			fmt.Fprintf(&b, "\t\tGID: %v\n", gid)
+		}
 	}
 	for _, key := range list(i.PKeys, mad.PKey.String) {
 		fmt.Fprintf(&b, "\t\tP_Key: %v\n", key)
+	}
+	for _, note := range c.Notes {
+		fmt.Fprintf(&b, "\t\tNot read: %s\n", text.Printable(note))
 	}
 	chosen := "no"
 	if c.Chosen {

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,7 +17,9 @@ import (
 // Flags gives the global flags.
 func Flags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "on", EnvVars: []string{"IBSM_ON"}, Usage: "where ibsm stands: an `ENDPOINT` such as sim:demo"},
+		&cli.StringFlag{Name: "on", EnvVars: []string{"IBSM_ON"}, Usage: "where ibsm stands: an `ENDPOINT` such as sim:demo (default: the first active InfiniBand port)"},
+		&cli.StringFlag{Name: "Ca", Aliases: []string{"C"}, Usage: "stand at a port of the local `DEVICE`, such as mlx5_0"},
+		&cli.IntFlag{Name: "Port", Aliases: []string{"P"}, Usage: "stand at the local port of number `N`", DefaultText: "the first active one"},
 		&cli.StringFlag{Name: "timeout", Aliases: []string{"t"}, Value: "1s", Usage: "wait `TIME` for each answer: 500ms, 2s, or a number of milliseconds"},
 		&cli.IntFlag{Name: "retries", Value: 2, Usage: "ask `N` times more when no answer comes"},
 		&cli.StringFlag{Name: "partition", Usage: "send SA requests in the partition of `P_KEY`, such as 0xffff"},
@@ -43,7 +46,10 @@ type flags struct {
 }
 
 func parseFlags(c *cli.Context) (f flags, err error) {
-	f = flags{on: c.String("on"), retries: c.Int("retries"), output: c.String("output"), quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
+	f = flags{retries: c.Int("retries"), output: c.String("output"), quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
+	if f.on, err = parseOn(c); err != nil {
+		return f, err
+	}
 	if f.timeout, err = parseTimeout(c.String("timeout")); err != nil {
 		return f, err
 	}
@@ -79,6 +85,29 @@ func parseFlags(c *cli.Context) (f flags, err error) {
 		return f, exit.Usagef("--rmpp %q: it is kernel or user", mode)
 	}
 	return f, nil
+}
+
+// parseOn makes an endpoint of --on, --Ca and --Port. With an error it is --on.
+func parseOn(c *cli.Context) (string, error) {
+	on, device, num := c.String("on"), c.String("Ca"), c.Int("Port")
+	if !c.IsSet("Ca") && !c.IsSet("Port") {
+		return on, nil
+	}
+	switch strings.TrimSpace(on) {
+	case "", "umad", "umad:":
+	default:
+		return on, exit.Usagef("--Ca and --Port name a port of this machine, and --on or IBSM_ON the endpoint %q: leave one of the two away", on)
+	}
+	if c.IsSet("Ca") && (device == "" || strings.Contains(device, "/")) {
+		return on, exit.Usagef("--Ca %q: it is the name of an RDMA device, such as mlx5_0; 'ibsm --on umad: ports' lists them", device)
+	}
+	if !c.IsSet("Port") {
+		return "umad:" + device, nil
+	}
+	if num < 0 || num > 255 {
+		return on, exit.Usagef("--Port %d: it is a number from 0 to 255", num)
+	}
+	return fmt.Sprintf("umad:%s/%d", device, num), nil
 }
 
 // parseTimeout reads a duration, or a number of milliseconds as the diags take.

@@ -30,8 +30,14 @@ type Opener func(ctx context.Context, endpoint string) (port.Device, error)
 // the wait for its start.
 const transfer = 10
 
-// OpenerKey is where an App's Metadata holds its Opener.
-const OpenerKey = "opener"
+// Lister lists what an endpoint offers.
+type Lister func(ctx context.Context, endpoint string) ([]endpoint.Choice, error)
+
+// Where an App's Metadata holds its Opener and its Lister.
+const (
+	OpenerKey = "opener"
+	ListerKey = "lister"
+)
 
 // Session is one run of a verb.
 type Session struct {
@@ -41,6 +47,7 @@ type Session struct {
 	flags   flags
 	verb    *cli.Context
 	open    Opener
+	list    Lister
 	stderr  io.Writer
 	dev     port.Device
 	closers []func() error
@@ -53,14 +60,15 @@ type Session struct {
 // and at most max arguments (-1: any number).
 func Action(min, max int, run func(ctx context.Context, s *Session, args []string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
-		out, err := render.New(c.String("output"), c.App.Writer, render.Head{Command: command(c), On: c.String("on")})
+		flags, flagsErr := parseFlags(c)
+		out, err := render.New(c.String("output"), c.App.Writer, render.Head{Command: command(c), On: flags.on})
 		if err != nil {
 			return &exit.UsageError{Err: fmt.Errorf("--output: %w", err)}
 		}
 		out.Stopped = c.Context.Err
-		s := &Session{Out: out, On: c.String("on"), verb: c, stderr: c.App.ErrWriter, open: endpoint.Open}
+		s := &Session{Out: out, On: flags.on, flags: flags, verb: c, stderr: c.App.ErrWriter, open: endpoint.Open, list: endpoint.List}
 		args := c.Args().Slice()
-		if s.flags, err = parseFlags(c); err == nil && (len(args) < min || max >= 0 && len(args) > max) {
+		if err = flagsErr; err == nil && (len(args) < min || max >= 0 && len(args) > max) {
 			err = exit.Usagef("%s: it takes %s, and not %d arguments %q", command(c), c.Command.ArgsUsage, len(args), args)
 			if max == 0 {
 				err = exit.Usagef("%s: it takes no arguments such as %q", command(c), args[0])
@@ -68,6 +76,9 @@ func Action(min, max int, run func(ctx context.Context, s *Session, args []strin
 		}
 		if open, _ := c.App.Metadata[OpenerKey].(Opener); open != nil {
 			s.open = open
+		}
+		if list, _ := c.App.Metadata[ListerKey].(Lister); list != nil {
+			s.list = list
 		}
 		if err == nil {
 			err = s.run(c.Context, run, args)
@@ -147,6 +158,9 @@ func (s *Session) Device(ctx context.Context) (port.Device, error) {
 	return s.dev, nil
 }
 
+// Ports lists what the endpoint offers.
+func (s *Session) Ports(ctx context.Context) ([]endpoint.Choice, error) { return s.list(ctx, s.On) }
+
 // warn tells what was found amiss in the file of a simulated fabric, unless
 // --quiet.
 func (s *Session) warn(dev port.Device) {
@@ -192,8 +206,16 @@ func (s *Session) newSA(dev port.Device, cfg sa.Config) (*sa.Client, error) {
 }
 
 // saAddress makes an address vector of --sa. The port's own SA looks up what is
-// no LID.
+// no LID; an Ethernet port has none, and goes to a GID as it is.
 func (s *Session) saAddress(ctx context.Context, dev port.Device, cfg sa.Config) (*mad.AddressVector, error) {
+	info, err := dev.Info()
+	if err != nil {
+		return nil, err
+	}
+	if s.flags.sa.Kind == mad.AddrGID && info.LinkLayer == port.LinkEthernet {
+		to, err := sa.AddressByGID(info, s.flags.sa.GID)
+		return &to, err
+	}
 	lid := s.flags.sa.LID
 	if s.flags.sa.Kind != mad.AddrLID {
 		own, err := s.newSA(dev, cfg)
@@ -203,10 +225,6 @@ func (s *Session) saAddress(ctx context.Context, dev port.Device, cfg sa.Config)
 		if lid, err = sa.NewResolver(own).LID(ctx, *s.flags.sa); err != nil {
 			return nil, err
 		}
-	}
-	info, err := dev.Info()
-	if err != nil {
-		return nil, err
 	}
 	return &mad.AddressVector{LID: lid, QPN: mad.QPGSI, SL: info.SMSL}, nil
 }
