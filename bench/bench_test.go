@@ -3,6 +3,9 @@
 package bench
 
 import (
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ibsm/ibsm/endpoint"
@@ -73,46 +76,57 @@ func link(b *testing.B, fabric *sim.Fabric, p *topo.Port) softmad.Link {
 	return l
 }
 
-// BenchmarkPathQuery asks for one path, through all floors and back.
+// BenchmarkPathQuery asks for one path at a time, or several, through all floors
+// and back.
 func BenchmarkPathQuery(b *testing.B) {
-	admin := client(b, "sim:demo", port.RMPPKernel)
-	h8, err := sa.NewResolver(admin).Resolve(b.Context(), mad.MustParseAddr("h8"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	query := sa.PathQuery{DGID: h8.GID, NumbPath: 1, Reversible: true}
-	ask := func() bool {
-		n := 0
-		for rec, err := range admin.Paths(b.Context(), query) {
-			if err != nil || rec.DLID != h8.LID {
-				b.Errorf("path to LID %v, error %v; want LID %v", rec.DLID, err, h8.LID)
-				return false
+	for _, inFlight := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
+			admin := client(b, "sim:demo", sa.Config{Window: inFlight})
+			h8, err := sa.NewResolver(admin).Resolve(b.Context(), mad.MustParseAddr("h8"))
+			if err != nil {
+				b.Fatal(err)
 			}
-			n++
-		}
-		return n == 1
+			askInFlight(b, admin, inFlight, func(int) sa.PathQuery {
+				return sa.PathQuery{DGID: h8.GID, NumbPath: 1, Reversible: true}
+			})
+		})
 	}
-	b.Run("sequential", func(b *testing.B) {
-		for b.Loop() {
-			if !ask() {
-				b.FailNow()
+}
+
+// askInFlight asks b.N path queries, so many at a time. Each has one answer.
+func askInFlight(b *testing.B, admin *sa.Client, inFlight int, query func(n int) sa.PathQuery) {
+	ask := func(q sa.PathQuery) {
+		paths := 0
+		for rec, err := range admin.Paths(b.Context(), q) {
+			if err != nil || rec.DGID != q.DGID || !rec.DLID.IsUnicast() {
+				b.Errorf("path to %v at LID %v, error %v; want one to %v", rec.DGID, rec.DLID, err, q.DGID)
 			}
+			paths++
 		}
-	})
-	b.Run("parallel", func(b *testing.B) {
-		b.SetParallelism(16)
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() && ask() {
+		if paths != 1 {
+			b.Errorf("%d paths to %v, want 1", paths, q.DGID)
+		}
+	}
+	var asked atomic.Int64
+	var asking sync.WaitGroup
+	b.ResetTimer()
+	for range inFlight {
+		asking.Go(func() {
+			for n := asked.Add(1); n <= int64(b.N) && !b.Failed(); n = asked.Add(1) {
+				ask(query(int(n - 1)))
 			}
 		})
-	})
+	}
+	asking.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "queries/s")
 }
 
 // BenchmarkPathTable asks for the paths from one host to all 702 end ports.
 func BenchmarkPathTable(b *testing.B) {
 	for name, mode := range map[string]port.RMPPMode{"kernel": port.RMPPKernel, "user": port.RMPPUser} {
 		b.Run(name, func(b *testing.B) {
-			admin := client(b, "sim:"+largeFabric, mode)
+			admin := client(b, "sim:"+largeFabric, sa.Config{RMPP: mode})
 			b.ResetTimer()
 			for b.Loop() {
 				n := 0
@@ -131,13 +145,13 @@ func BenchmarkPathTable(b *testing.B) {
 	}
 }
 
-func client(b *testing.B, at string, mode port.RMPPMode) *sa.Client {
+func client(b *testing.B, at string, cfg sa.Config) *sa.Client {
 	dev, err := endpoint.Open(b.Context(), at)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { dev.Close() })
-	admin, err := sa.NewClient(dev, sa.Config{RMPP: mode})
+	admin, err := sa.NewClient(dev, cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

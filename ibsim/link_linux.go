@@ -55,9 +55,16 @@ type link struct {
 	asked    map[uint64]time.Time // requests that wait for an answer, by transaction id
 	watched  bool                 // a timer looks after the full window
 
+	packet  [packetSize]byte      // of Send
 	try     func(fd uintptr) bool // writes tryData once, without waiting
 	tryData []byte
 	tryErr  error
+
+	// The rest belongs to the reader.
+	fetch    func(fd uintptr) bool // reads fetched, if there is anything
+	fetched  [packetSize + 1]byte  // to tell a longer packet
+	length   int
+	fetchErr error
 }
 
 var (
@@ -70,8 +77,12 @@ func newLink(ctl *channel, data *net.UnixConn) *link {
 	l := &link{ctl: ctl, slot: ctl.slot, data: data, lost: lost, asked: make(map[uint64]time.Time)}
 	l.arrived.L, l.sendable.L = &l.mu, &l.mu
 	l.try = func(fd uintptr) bool {
-		_, l.tryErr = syscall.Write(int(fd), l.tryData)
+		_, l.tryErr = write(fd, l.tryData)
 		return true
+	}
+	l.fetch = func(fd uintptr) bool {
+		l.length, l.fetchErr = read(fd, l.fetched[:])
+		return l.fetchErr != syscall.EAGAIN
 	}
 	return l
 }
@@ -87,14 +98,14 @@ func (l *link) Send(w *softmad.Wire) error {
 		}
 		return l.fail("send", err)
 	}
-	var p [packetSize]byte
-	if err := encodePacket(&p, w, l.own); err != nil {
+	p := &l.packet
+	if err := encodePacket(p, w, l.own); err != nil {
 		return l.fail("send", err)
 	}
-	if l.out.len() == 0 && !l.writing && l.room(&p) {
+	if l.out.len() == 0 && !l.writing && l.room(p) {
 		switch err := l.tryWrite(p[:]); {
 		case err == nil:
-			l.count(&p)
+			l.count(p)
 			return nil
 		case !errors.Is(err, syscall.EAGAIN):
 			return l.sendFailed(err)
@@ -103,7 +114,7 @@ func (l *link) Send(w *softmad.Wire) error {
 	if l.out.len() >= maxWaiting {
 		return l.fail("send", errTooMany)
 	}
-	l.out.push(&p)
+	l.out.push(p)
 	l.sendable.Signal()
 	return nil
 }
@@ -205,20 +216,19 @@ func (l *link) read() {
 }
 
 func (l *link) readAll() error {
-	var b [packetSize + 1]byte // to tell a longer packet
 	for {
 		if err := l.data.SetReadDeadline(time.Now().Add(probeEvery)); err != nil {
 			return err
 		}
 		for {
-			n, err := l.data.Read(b[:])
+			err := l.raw.Read(l.fetch)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				break
 			}
-			if err != nil {
+			if err = errors.Join(err, l.fetchErr); err != nil {
 				return err
 			}
-			l.receive(b[:n])
+			l.receive(l.fetched[:l.length])
 		}
 		if err := l.probe(); err != nil {
 			return err
@@ -251,7 +261,9 @@ func (l *link) receive(b []byte) {
 	}
 	if w.Undelivered || mad.IsResponse(w.MAD[:]) {
 		delete(l.asked, lowTID(&w.MAD))
-		l.sendable.Signal()
+		if l.out.len() > 0 {
+			l.sendable.Signal()
+		}
 	}
 	if l.in.len() < maxWaiting {
 		l.in.push(&w)

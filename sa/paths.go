@@ -48,7 +48,7 @@ func (c *Client) Paths(ctx context.Context, q PathQuery) iter.Seq2[mad.PathRecor
 }
 
 func (q *PathQuery) query() Query[mad.PathRecord] {
-	query := Query[mad.PathRecord]{Like: q.Also.Like, Fields: append([]string(nil), q.Also.Fields...)}
+	query := Query[mad.PathRecord]{Like: q.Also.Like, Fields: append(make([]string, 0, 8), q.Also.Fields...)}
 	like := &query.Like
 	component(&query, "ServiceID", &like.ServiceID, q.ServiceID)
 	component(&query, "SGID", &like.SGID, q.SGID)

@@ -30,6 +30,7 @@ type core struct {
 	ouis    map[versionClass]map[uint32]int // agents per OUI
 	timers  timers
 	out     []Wire
+	free    []*send // to be used again
 	stats   Stats
 }
 
@@ -211,6 +212,7 @@ func (c *core) deliver(a *agent, from *mad.AddressVector, data []byte) {
 	// The kernel completes the response before the request.
 	c.enqueue(a, from, data)
 	c.finish(s)
+	c.reuse(s)
 }
 
 // enqueue appends a received message to the file of an agent. Above the limit

@@ -73,7 +73,8 @@ func (c *core) send(now time.Time, f *file, m *port.Message) error {
 			len(m.Data), mad.Size)
 	}
 
-	s := &send{
+	s := c.newSend()
+	*s = send{
 		agent: a, addr: m.Addr, pkey: pkey,
 		timeout: roundUp(m.Timeout), retries: m.Retries, left: m.Retries,
 		response: mad.IsResponse(m.Data),
@@ -105,11 +106,36 @@ func (c *core) send(now time.Time, f *file, m *port.Message) error {
 		return c.sendSegments(now, s, m.Data)
 	}
 	c.transmit(s.addr, s.pkey, &s.mad)
-	if s.timeout > 0 {
-		f.add(s)
-		c.timers.set(&s.timer, now.Add(s.timeout))
+	if s.timeout == 0 {
+		c.reuse(s)
+		return nil
 	}
+	f.add(s)
+	c.timers.set(&s.timer, now.Add(s.timeout))
 	return nil
+}
+
+// maxFree is how many sends are kept to be used again: many requests in flight
+// would otherwise be most of what a program allocates.
+const maxFree = 256
+
+// newSend gives a send that is in no table, of any content.
+func (c *core) newSend() *send {
+	last := len(c.free) - 1
+	if last < 0 {
+		return new(send)
+	}
+	s := c.free[last]
+	c.free = c.free[:last]
+	return s
+}
+
+// reuse takes a send back that has ended.
+func (c *core) reuse(s *send) {
+	if len(c.free) < maxFree {
+		s.agent, s.next, s.sender = nil, nil, nil
+		c.free = append(c.free, s)
+	}
 }
 
 // roundUp gives the whole milliseconds that the kernel's header can say.

@@ -54,11 +54,14 @@ func shownLines(s *layout.Struct, l *layout.Listing) []shown {
 	return lines
 }
 
-// row is a field of s, or a whole embedded structure. The generator has checked
-// that the tables name nothing else.
+// row is a field of s, or a whole embedded structure; without a name it is none.
+// The generator has checked that the tables name nothing else.
 func row(s *layout.Struct, name string) layout.Field {
+	if name == "" {
+		return layout.Field{}
+	}
 	for i := range s.Fields {
-		if name != "" && s.Fields[i].Name == name {
+		if s.Fields[i].Name == name {
 			return s.Fields[i]
 		}
 	}
