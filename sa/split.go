@@ -93,10 +93,11 @@ func (s *splitter) end() error {
 	case isZero(data) && !s.more && (s.single || s.total < max(s.size, distance)):
 		return nil // no record, only padding
 	case distance == 0:
-		// Without a distance there can be one record, and padding up to 8.
+		// Without a distance there can be one record, and padding up to 8; RMPP tells
+		// the length, so that zeros are no padding there.
 		distance = padded(s.size)
 		n := min(distance, len(data))
-		if s.more || !isZero(data[n:]) {
+		if s.more || !isZero(data[n:]) || !s.single && s.total > distance {
 			return splitError(fmt.Sprintf("more than one record of %d bytes, but no distance between them", s.size))
 		}
 		data = data[:n]
