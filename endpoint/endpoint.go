@@ -12,8 +12,8 @@
 // FABRIC is an embedded fabric (demo), a generator with its parameters
 // (two-level:leafs=36,spines=18,hosts=18) or a fabric file. NODE is a node's
 // name in the fabric file or its NodeDescription; without it the device is the
-// first host's. PORT is a port number; without it, it is the node's first end
-// port.
+// first port of a host that has a link. PORT is a port number; without it, it is
+// the node's first end port.
 //
 // To ibsim, NODE is the id of a node in the netlist, or a NodeDescription; without
 // it the device is at the netlist's first node.

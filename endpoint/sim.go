@@ -123,10 +123,11 @@ func loadFabric(name string) (*topo.Subnet, error) {
 	return sub, err
 }
 
+// firstHost gives the first port of a host that has a link, or any other port.
 func firstHost(sub *topo.Subnet) *topo.Port {
-	for _, n := range sub.Nodes {
-		if n.Type == mad.NodeTypeCA {
-			return &n.EndPorts()[0]
+	for p := range sub.EndPorts() {
+		if p.Node.Type == mad.NodeTypeCA && p.Peer != nil {
+			return p
 		}
 	}
 	return sub.SM
@@ -210,7 +211,7 @@ func (s *simulation) list(rest string, chosen *topo.Port) (choices []Choice, err
 		case oneNode:
 			c.Why = "the endpoint names it"
 		default:
-			c.Why = "the first host's first port"
+			c.Why = "the first port of a host that has a link"
 		}
 		choices = append(choices, c)
 	}

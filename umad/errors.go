@@ -152,14 +152,13 @@ func likelyOwners(c mad.Class) string {
 }
 
 // explainSend says why the kernel did not take a message (user_mad.c,
-// ib_umad_write, in its order).
-func (p *openPort) explainSend(m *port.Message, err error) error {
-	p.mu.Lock()
-	var agent *port.Registration
-	if m.Agent < port.MaxAgents {
-		agent = p.agents[m.Agent]
+// ib_umad_write, in its order). agent is who had the slot before: EIO is said of
+// an empty slot and of a device that is gone, and others may use the slot
+// meanwhile.
+func (p *openPort) explainSend(m *port.Message, agent *port.Registration, err error) error {
+	if agent != p.agentIn(m.Agent) {
+		agent = nil
 	}
-	p.mu.Unlock()
 	to := &m.Addr
 	switch {
 	case errors.Is(err, syscall.EIO) && agent == nil, errors.Is(err, syscall.EINVAL) && agent == nil && m.Agent < port.MaxAgents && len(m.Data) >= minMAD:

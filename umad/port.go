@@ -2,6 +2,7 @@ package umad
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -38,8 +39,11 @@ func (p *openPort) chooseHeader() error {
 	p.header = headerSize
 	switch {
 	case !p.d.sys.OldHeader:
-		if p.f.ioctl(abi.enablePKey, nil) != nil {
+		switch err := p.f.ioctl(abi.enablePKey, nil); {
+		case errors.Is(err, syscall.ENOTTY), errors.Is(err, syscall.EINVAL): // a kernel before P_Key indices
 			p.header = oldHeaderSize
+		case err != nil:
+			return &port.Error{Detail: fmt.Sprintf("choose the packet header with P_Key index: %v", err), Err: err}
 		}
 	case abi.illumos:
 		return refuse(errors.ErrUnsupported, nil, "illumos has no packet header without P_Key index")
@@ -240,14 +244,25 @@ func (p *openPort) send(m *port.Message) error {
 	p.out = slices.Grow(p.out[:0], p.header+len(m.Data))[:p.header]
 	p.d.sys.abi.putHeader(p.out, m)
 	p.out = append(p.out, m.Data...)
+	agent := p.agentIn(m.Agent)
 	_, err := p.f.call(opWrite, 0, p.out)
 	if cap(p.out) > maxIdle {
 		p.out = nil
 	}
 	if err != nil && !errors.Is(err, os.ErrClosed) {
-		return p.explainSend(m, err)
+		return p.explainSend(m, agent, err)
 	}
 	return err
+}
+
+// agentIn gives the agent in a slot, nil if there is none.
+func (p *openPort) agentIn(slot port.AgentID) *port.Registration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slot >= port.MaxAgents {
+		return nil
+	}
+	return p.agents[slot]
 }
 
 func (p *openPort) Recv(m *port.Message) error {

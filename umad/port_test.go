@@ -284,6 +284,32 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
+// The kernel says EIO of a slot that was empty, though another agent may have it
+// by the time somebody looks: only the send fails, not the port.
+func TestSendToSlotThatIsTaken(t *testing.T) {
+	k := &fakeKernel{}
+	k.registers()
+	_, p := openFake(t, "mlx5", Config{}, k)
+	reg := port.Registration{QPN: 1, Class: 0x32, Version: 1, OUI: 1}
+	for _, before := range []*port.Registration{nil, {QPN: 1}} { // free, and of an agent that is then unregistered
+		p.mu.Lock()
+		p.agents[0] = before
+		p.mu.Unlock()
+		k.write = func([]byte) error {
+			p.mu.Lock()
+			p.agents[0] = &reg
+			p.mu.Unlock()
+			return syscall.EIO
+		}
+		err := p.Send(&port.Message{Data: vendorMAD(256, 1, 9)})
+		checkError(t, err, "send", port.ErrNoAgent, syscall.EIO, "no agent is registered in slot 0")
+	}
+	k.write = nil
+	if err := p.Send(&port.Message{Data: vendorMAD(256, 1, 9)}); err != nil {
+		t.Errorf("the agent that has the slot cannot send: %v", err)
+	}
+}
+
 // A message longer than the buffer is read again, and nothing behind it is lost
 // or changes places.
 func TestReceiveGrows(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ibsm/ibsm/internal/kernelrig/plan"
@@ -28,7 +29,7 @@ const qemu = "qemu-system-x86_64"
 const toBoot = time.Minute
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	r := rig{out: os.Stdout}
 	var kernel, run string

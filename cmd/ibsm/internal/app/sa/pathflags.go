@@ -118,7 +118,7 @@ type span[T sa.Bounded] struct {
 }
 
 // comparisons are what may stand before the value of a bound, the longer first.
-var comparisons = []string{">=", "<=", "==", ">", "<", "="}
+var comparisons = []string{">=", "<=", ">", "<", "="}
 
 // boundFlag reads the flag of a bound. best is what the best value is called.
 func boundFlag[T sa.Bounded](s *session.Session, name string, parse func(string) (span[T], error), best ...string) (b sa.Bound[T], err error) {
@@ -181,6 +181,9 @@ func mtu(s string) (span[mad.MTU], error) {
 // rate reads Gb/s, whose unit may be left out: codes of rates are not what people
 // write.
 func rate(s string) (span[mad.Rate], error) {
+	if strings.HasSuffix(s, "B/s") || strings.HasSuffix(s, "Bps") || strings.HasSuffix(s, "B") {
+		return span[mad.Rate]{}, errors.New("a rate is in bits, not in bytes: 8 times as much, with a small b")
+	}
 	if s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
 		s += "G"
 	}
