@@ -202,7 +202,7 @@ func (f *Fabric) open(p *simPort) (*link, error) {
 // Device gives an end port as a kernel shows it, with the MAD rules of softmad.
 // As all programs of a host share the kernel's, calls for one port share one
 // Device, until it is closed.
-func (f *Fabric) Device(node *topo.Node, num uint8) (port.Device, error) {
+func (f *Fabric) Device(node *topo.Node, num uint8) (*softmad.Device, error) {
 	p, err := f.endPort("device", node, num)
 	if err != nil {
 		return nil, err

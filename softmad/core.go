@@ -36,11 +36,12 @@ type core struct {
 
 // file is an open file: slots, unfinished sends and received packets.
 type file struct {
-	slots [port.MaxAgents]*agent
-	sends map[sendKey]*send // by key, chained by send.next
-	queue queue
-	ready *sync.Cond // signalled for each packet
-	dead  error      // port.ErrClosed or port.ErrGone, or nil
+	kernel bool // transaction ids are the sender's own
+	slots  [port.MaxAgents]*agent
+	sends  map[sendKey]*send // by key, chained by send.next
+	queue  queue
+	ready  *sync.Cond // signalled for each packet
+	dead   error      // port.ErrClosed or port.ErrGone, or nil
 }
 
 func newCore(cfg Config, info *port.Info) core {

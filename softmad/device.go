@@ -163,13 +163,21 @@ func (d *Device) Stats() Stats {
 }
 
 // Open gives a Port.
-func (d *Device) Open() (port.Port, error) {
+func (d *Device) Open() (port.Port, error) { return d.open(false) }
+
+// OpenKernel gives a Port as the kernel's own clients of ib_mad have it, such as
+// its CM: the transaction ids of requests go out as they are given. What expects
+// an answer must have an upper half that finds its agent; messages of the CM,
+// which answer by the same method as they ask, need none.
+func (d *Device) OpenKernel() (port.Port, error) { return d.open(true) }
+
+func (d *Device) open(kernel bool) (port.Port, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.dead != nil {
 		return nil, d.fail("open", d.dead)
 	}
-	f := &file{sends: make(map[sendKey]*send), ready: sync.NewCond(&d.mu)}
+	f := &file{kernel: kernel, sends: make(map[sendKey]*send), ready: sync.NewCond(&d.mu)}
 	d.files[f] = struct{}{}
 	return &openPort{d, f}, nil
 }

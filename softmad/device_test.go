@@ -317,3 +317,44 @@ func TestThousandsInFlight(t *testing.T) {
 		}
 	})
 }
+
+// The kernel's CM answers a REQ by a REP of the same transaction id, with a method
+// that is no response (cm.c, cm_format_mad_hdr); a program's would be rewritten.
+func TestOpenKernelKeepsTransactionIDs(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		open func(*softmad.Device) (port.Port, error)
+		keep bool
+	}{
+		{"kernel", (*softmad.Device).OpenKernel, true},
+		{"program", (*softmad.Device).Open, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				link, peer := softmadtest.NewPair(nil)
+				dev := newDevice(t, link)
+				p, err := tt.open(dev)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.Close()
+				agent := register(t, p, port.Registration{QPN: mad.QPGSI, Class: mad.ClassComMgt, Version: 2, Methods: port.Methods(mad.MethodSend)})
+				const tid = 0xfedcba9876543210
+				b := make([]byte, mad.Size)
+				b[0], b[mad.OffClass], b[mad.OffClassVersion], b[mad.OffMethod] = 1, uint8(mad.ClassComMgt), 2, uint8(mad.MethodSend)
+				binary.BigEndian.PutUint64(b[mad.OffTID:], tid)
+				if err := p.Send(&port.Message{Agent: agent, Addr: peer.Addr(), Data: b}); err != nil {
+					t.Fatal(err)
+				}
+				var w softmad.Wire
+				if err := peer.Recv(&w); err != nil {
+					t.Fatal(err)
+				}
+				got := binary.BigEndian.Uint64(w.MAD[mad.OffTID:])
+				if got<<32 != tid<<32&(1<<64-1) || (got == tid) != tt.keep {
+					t.Errorf("transaction id %#x of %#x arrived", got, uint64(tid))
+				}
+			})
+		})
+	}
+}

@@ -81,7 +81,7 @@ func (c *core) send(now time.Time, f *file, m *port.Message) error {
 	}
 	s.owner = s
 	copy(s.mad[:], m.Data)
-	if !s.response {
+	if !s.response && !f.kernel {
 		binary.BigEndian.PutUint32(s.mad[mad.OffTID:], a.hiTID)
 	}
 	s.key = keyOf(s.mad[:])
