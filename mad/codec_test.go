@@ -27,6 +27,9 @@ var structures = []func() mad.Structure{
 	newOf[mad.PortInfoRecord], newOf[mad.SwitchInfoRecord], newOf[mad.SMInfoRecord], newOf[mad.GUIDInfoRecord], newOf[mad.PKeyTableRecord],
 	newOf[mad.SLtoVLMappingTableRecord], newOf[mad.VLArbitrationTableRecord], newOf[mad.LinearForwardingTableRecord],
 	newOf[mad.RandomForwardingTableRecord], newOf[mad.MulticastForwardingTableRecord],
+	newOf[mad.ConnectRequest], newOf[mad.MsgRcptAck], newOf[mad.ConnectReject], newOf[mad.ConnectReply], newOf[mad.ReadyToUse], newOf[mad.DisconnectRequest],
+	newOf[mad.DisconnectReply], newOf[mad.LoadAlternatePath], newOf[mad.AlternatePathResponse], newOf[mad.ServiceIDResReq], newOf[mad.ServiceIDResReqResp],
+	newOf[mad.IPCMHeader],
 }
 
 func newOf[T any, P interface {

@@ -26,6 +26,7 @@ func TestEnumStrings(t *testing.T) {
 		{mad.AttrNodeInfo.String(), "0x0011"},
 		{mad.AttributeID(0x11).Name(mad.ClassSubnDirected), "NodeInfo"},
 		{mad.AttributeID(0x11).Name(mad.ClassSubnAdm), "NodeRecord"},
+		{mad.AttributeID(0x11).Name(mad.ClassComMgt), "MsgRcptAck"},
 		{mad.AttributeID(0x11).Name(mad.ClassCC), "0x0011"},
 		{mad.MethodTrap.Response().String(), "TrapRepress"},
 		{mad.MethodGetTable.Response().String(), "GetTableResp"},

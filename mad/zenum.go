@@ -1008,6 +1008,331 @@ var bitsOfSACapMask2 = [...]string{"IsUnpathRepathSupported", "IsQoSSupported", 
 // String names the bits that are set; bits without a name are one number.
 func (x SACapMask2) String() string { return bitNames(uint64(x), bitsOfSACapMask2[:], "|") }
 
+// TransportServiceType is the kind of queue pair that a connection joins.
+// (IBA 12.6.5, A14)
+type TransportServiceType uint8
+
+// Values of [TransportServiceType].
+const (
+	TransportRC       TransportServiceType = 0 // RC
+	TransportUC       TransportServiceType = 1 // UC
+	TransportRD       TransportServiceType = 2 // RD
+	TransportExtended TransportServiceType = 3 // extended
+)
+
+// String is the name of a value, or its number if it has none.
+func (x TransportServiceType) String() string {
+	switch x {
+	case TransportRC:
+		return "RC"
+	case TransportUC:
+		return "UC"
+	case TransportRD:
+		return "RD"
+	case TransportExtended:
+		return "extended"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// ExtendedTransportType is the kind of queue pair that a connection joins, if its
+// TransportServiceType is TransportExtended.
+// (IBA A14)
+type ExtendedTransportType uint8
+
+// Values of [ExtendedTransportType].
+const (
+	ExtendedTransportXRC ExtendedTransportType = 1 // XRC
+)
+
+// String is the name of a value, or its number if it has none.
+func (x ExtendedTransportType) String() string {
+	switch x {
+	case ExtendedTransportXRC:
+		return "XRC"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// MRAMessage says which message MRA has received.
+// (IBA 12.6.6)
+type MRAMessage uint8
+
+// Values of [MRAMessage].
+const (
+	MRAMessageREQ MRAMessage = 0 // REQ
+	MRAMessageREP MRAMessage = 1 // REP
+	MRAMessageLAP MRAMessage = 2 // LAP
+)
+
+// String is the name of a value, or its number if it has none.
+func (x MRAMessage) String() string {
+	switch x {
+	case MRAMessageREQ:
+		return "REQ"
+	case MRAMessageREP:
+		return "REP"
+	case MRAMessageLAP:
+		return "LAP"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// REJMessage says which message REJ refuses.
+// (IBA 12.6.7)
+type REJMessage uint8
+
+// Values of [REJMessage].
+const (
+	REJMessageREQ  REJMessage = 0 // REQ
+	REJMessageREP  REJMessage = 1 // REP
+	REJMessageNone REJMessage = 2 // no message
+)
+
+// String is the name of a value, or its number if it has none.
+func (x REJMessage) String() string {
+	switch x {
+	case REJMessageREQ:
+		return "REQ"
+	case REJMessageREP:
+		return "REP"
+	case REJMessageNone:
+		return "no message"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// RejectReason says why there is no connection.
+// (IBA 12.6.7.2; kernel include/rdma/ib_cm.h, ib_cm_rej_reason)
+type RejectReason uint16
+
+// Values of [RejectReason].
+const (
+	RejectNoQP                      RejectReason = 1  // no QP available
+	RejectNoEEC                     RejectReason = 2  // no EEC available
+	RejectNoResources               RejectReason = 3  // no resources available
+	RejectTimeout                   RejectReason = 4  // timeout
+	RejectUnsupportedRequest        RejectReason = 5  // unsupported request
+	RejectInvalidCommID             RejectReason = 6  // invalid communication ID
+	RejectInvalidCommInstance       RejectReason = 7  // invalid communication instance
+	RejectInvalidServiceID          RejectReason = 8  // invalid service ID
+	RejectInvalidTransportType      RejectReason = 9  // invalid transport service type
+	RejectStaleConn                 RejectReason = 10 // stale connection
+	RejectRDCNotExist               RejectReason = 11 // RDC does not exist
+	RejectInvalidGID                RejectReason = 12 // invalid primary remote port GID
+	RejectInvalidLID                RejectReason = 13 // invalid primary remote port LID
+	RejectInvalidSL                 RejectReason = 14 // invalid primary SL
+	RejectInvalidTrafficClass       RejectReason = 15 // invalid primary traffic class
+	RejectInvalidHopLimit           RejectReason = 16 // invalid primary hop limit
+	RejectInvalidPacketRate         RejectReason = 17 // invalid primary packet rate
+	RejectInvalidAltGID             RejectReason = 18 // invalid alternate remote port GID
+	RejectInvalidAltLID             RejectReason = 19 // invalid alternate remote port LID
+	RejectInvalidAltSL              RejectReason = 20 // invalid alternate SL
+	RejectInvalidAltTrafficClass    RejectReason = 21 // invalid alternate traffic class
+	RejectInvalidAltHopLimit        RejectReason = 22 // invalid alternate hop limit
+	RejectInvalidAltPacketRate      RejectReason = 23 // invalid alternate packet rate
+	RejectPortCMRedirect            RejectReason = 24 // port and CM redirection
+	RejectPortRedirect              RejectReason = 25 // port redirection
+	RejectInvalidMTU                RejectReason = 26 // invalid path MTU
+	RejectInsufficientRespResources RejectReason = 27 // insufficient responder resources
+	RejectConsumerDefined           RejectReason = 28 // consumer reject
+	RejectInvalidRNRRetry           RejectReason = 29 // RNR retry count reject
+	RejectDuplicateLocalCommID      RejectReason = 30 // duplicate local communication ID
+	RejectInvalidClassVersion       RejectReason = 31 // unsupported class version
+	RejectInvalidFlowLabel          RejectReason = 32 // invalid primary flow label
+	RejectInvalidAltFlowLabel       RejectReason = 33 // invalid alternate flow label
+	RejectVendorOptionNotSupported  RejectReason = 35 // vendor option not supported
+)
+
+// String is the name of a value, or its number if it has none.
+func (x RejectReason) String() string {
+	switch x {
+	case RejectNoQP:
+		return "no QP available"
+	case RejectNoEEC:
+		return "no EEC available"
+	case RejectNoResources:
+		return "no resources available"
+	case RejectTimeout:
+		return "timeout"
+	case RejectUnsupportedRequest:
+		return "unsupported request"
+	case RejectInvalidCommID:
+		return "invalid communication ID"
+	case RejectInvalidCommInstance:
+		return "invalid communication instance"
+	case RejectInvalidServiceID:
+		return "invalid service ID"
+	case RejectInvalidTransportType:
+		return "invalid transport service type"
+	case RejectStaleConn:
+		return "stale connection"
+	case RejectRDCNotExist:
+		return "RDC does not exist"
+	case RejectInvalidGID:
+		return "invalid primary remote port GID"
+	case RejectInvalidLID:
+		return "invalid primary remote port LID"
+	case RejectInvalidSL:
+		return "invalid primary SL"
+	case RejectInvalidTrafficClass:
+		return "invalid primary traffic class"
+	case RejectInvalidHopLimit:
+		return "invalid primary hop limit"
+	case RejectInvalidPacketRate:
+		return "invalid primary packet rate"
+	case RejectInvalidAltGID:
+		return "invalid alternate remote port GID"
+	case RejectInvalidAltLID:
+		return "invalid alternate remote port LID"
+	case RejectInvalidAltSL:
+		return "invalid alternate SL"
+	case RejectInvalidAltTrafficClass:
+		return "invalid alternate traffic class"
+	case RejectInvalidAltHopLimit:
+		return "invalid alternate hop limit"
+	case RejectInvalidAltPacketRate:
+		return "invalid alternate packet rate"
+	case RejectPortCMRedirect:
+		return "port and CM redirection"
+	case RejectPortRedirect:
+		return "port redirection"
+	case RejectInvalidMTU:
+		return "invalid path MTU"
+	case RejectInsufficientRespResources:
+		return "insufficient responder resources"
+	case RejectConsumerDefined:
+		return "consumer reject"
+	case RejectInvalidRNRRetry:
+		return "RNR retry count reject"
+	case RejectDuplicateLocalCommID:
+		return "duplicate local communication ID"
+	case RejectInvalidClassVersion:
+		return "unsupported class version"
+	case RejectInvalidFlowLabel:
+		return "invalid primary flow label"
+	case RejectInvalidAltFlowLabel:
+		return "invalid alternate flow label"
+	case RejectVendorOptionNotSupported:
+		return "vendor option not supported"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// Failover says what became of the alternate path of a REQ.
+// (IBA 12.6.8)
+type Failover uint8
+
+// Values of [Failover].
+const (
+	FailoverAccepted     Failover = 0 // accepted
+	FailoverNotSupported Failover = 1 // not supported
+	FailoverRejected     Failover = 2 // rejected
+)
+
+// String is the name of a value, or its number if it has none.
+func (x Failover) String() string {
+	switch x {
+	case FailoverAccepted:
+		return "accepted"
+	case FailoverNotSupported:
+		return "not supported"
+	case FailoverRejected:
+		return "rejected"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// APStatus says what became of the alternate path of a LAP.
+// (IBA 12.8.2; kernel include/rdma/ib_cm.h, ib_cm_apr_status)
+type APStatus uint8
+
+// Values of [APStatus].
+const (
+	APStatusOK                  APStatus = 0  // alternate path loaded
+	APStatusInvalidCommID       APStatus = 1  // invalid communication ID
+	APStatusUnsupported         APStatus = 2  // alternate paths not supported
+	APStatusRejected            APStatus = 3  // rejected
+	APStatusRedirect            APStatus = 4  // rejected with redirection
+	APStatusIsCurrent           APStatus = 5  // it is the primary path
+	APStatusInvalidQPNEECN      APStatus = 6  // invalid QPN or EECN
+	APStatusInvalidLID          APStatus = 7  // invalid remote port LID
+	APStatusInvalidGID          APStatus = 8  // invalid remote port GID
+	APStatusInvalidFlowLabel    APStatus = 9  // invalid flow label
+	APStatusInvalidTrafficClass APStatus = 10 // invalid traffic class
+	APStatusInvalidHopLimit     APStatus = 11 // invalid hop limit
+	APStatusInvalidPacketRate   APStatus = 12 // invalid packet rate
+	APStatusInvalidSL           APStatus = 13 // invalid SL
+)
+
+// String is the name of a value, or its number if it has none.
+func (x APStatus) String() string {
+	switch x {
+	case APStatusOK:
+		return "alternate path loaded"
+	case APStatusInvalidCommID:
+		return "invalid communication ID"
+	case APStatusUnsupported:
+		return "alternate paths not supported"
+	case APStatusRejected:
+		return "rejected"
+	case APStatusRedirect:
+		return "rejected with redirection"
+	case APStatusIsCurrent:
+		return "it is the primary path"
+	case APStatusInvalidQPNEECN:
+		return "invalid QPN or EECN"
+	case APStatusInvalidLID:
+		return "invalid remote port LID"
+	case APStatusInvalidGID:
+		return "invalid remote port GID"
+	case APStatusInvalidFlowLabel:
+		return "invalid flow label"
+	case APStatusInvalidTrafficClass:
+		return "invalid traffic class"
+	case APStatusInvalidHopLimit:
+		return "invalid hop limit"
+	case APStatusInvalidPacketRate:
+		return "invalid packet rate"
+	case APStatusInvalidSL:
+		return "invalid SL"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
+// SIDRStatus says whether a SIDR_REP has a queue pair, and why not.
+// (IBA 12.11.2; kernel include/rdma/ib_cm.h, ib_cm_sidr_status)
+type SIDRStatus uint8
+
+// Values of [SIDRStatus].
+const (
+	SIDRStatusOK                 SIDRStatus = 0 // ok
+	SIDRStatusUnsupported        SIDRStatus = 1 // service ID not supported
+	SIDRStatusRejected           SIDRStatus = 2 // rejected by the service provider
+	SIDRStatusNoQP               SIDRStatus = 3 // no QP available
+	SIDRStatusRedirect           SIDRStatus = 4 // redirection required
+	SIDRStatusUnsupportedVersion SIDRStatus = 5 // class version not supported
+)
+
+// String is the name of a value, or its number if it has none.
+func (x SIDRStatus) String() string {
+	switch x {
+	case SIDRStatusOK:
+		return "ok"
+	case SIDRStatusUnsupported:
+		return "service ID not supported"
+	case SIDRStatusRejected:
+		return "rejected by the service provider"
+	case SIDRStatusNoQP:
+		return "no QP available"
+	case SIDRStatusRedirect:
+		return "redirection required"
+	case SIDRStatusUnsupportedVersion:
+		return "class version not supported"
+	}
+	return strconv.FormatUint(uint64(x), 10)
+}
+
 // Attribute ids. A number means different things in different classes.
 const (
 	AttrNotice                         AttributeID = 0x0002 // IBA 13.4.8.2
@@ -1046,4 +1371,15 @@ const (
 	AttrMCMemberRecord                 AttributeID = 0x0038 // IBA 15.2.5.17
 	AttrServiceAssociationRecord       AttributeID = 0x003b // IBA 15.2.5.15
 	AttrInformInfoRecord               AttributeID = 0x00f3 // IBA 15.2.5.12
+	AttrConnectRequest                 AttributeID = 0x0010 // IBA 12.6.5
+	AttrMsgRcptAck                     AttributeID = 0x0011 // IBA 12.6.6
+	AttrConnectReject                  AttributeID = 0x0012 // IBA 12.6.7
+	AttrConnectReply                   AttributeID = 0x0013 // IBA 12.6.8
+	AttrReadyToUse                     AttributeID = 0x0014 // IBA 12.6.9
+	AttrDisconnectRequest              AttributeID = 0x0015 // IBA 12.6.10
+	AttrDisconnectReply                AttributeID = 0x0016 // IBA 12.6.11
+	AttrServiceIDResReq                AttributeID = 0x0017 // IBA 12.11.1
+	AttrServiceIDResReqResp            AttributeID = 0x0018 // IBA 12.11.2
+	AttrLoadAlternatePath              AttributeID = 0x0019 // IBA 12.8.1
+	AttrAlternatePathResponse          AttributeID = 0x001a // IBA 12.8.2
 )

@@ -4,10 +4,12 @@ package layout
 const (
 	classSubn = 0x01
 	classAdm  = 0x03
+	classCom  = 0x07
 )
 
 var (
 	get       = []uint8{0x01}
+	send      = []uint8{0x03}
 	getSet    = []uint8{0x01, 0x02}
 	getTable  = []uint8{0x01, 0x12}
 	set       = []uint8{0x02}
@@ -57,4 +59,17 @@ var Attributes = []*Attribute{
 	{Class: classAdm, ID: 0x0038, Name: "MCMemberRecord", Short: "MCMR", Methods: registers, Struct: MCMemberRecord},
 	{Class: classAdm, ID: 0x003b, Name: "ServiceAssociationRecord", Short: "SAR", Methods: getTable, Struct: ServiceAssociationRecord},
 	{Class: classAdm, ID: 0x00f3, Name: "InformInfoRecord", Short: "IIR", Methods: getTable, Struct: InformInfoRecord},
+
+	{Class: classCom, ID: 0x0001, Name: "ClassPortInfo", Short: "CPI", Methods: getSet, Struct: ClassPortInfo},
+	{Class: classCom, ID: 0x0010, Name: "ConnectRequest", Short: "REQ", Methods: send, Struct: ConnectRequest, Modifier: "options of the vendor"},
+	{Class: classCom, ID: 0x0011, Name: "MsgRcptAck", Short: "MRA", Methods: send, Struct: MsgRcptAck},
+	{Class: classCom, ID: 0x0012, Name: "ConnectReject", Short: "REJ", Methods: send, Struct: ConnectReject},
+	{Class: classCom, ID: 0x0013, Name: "ConnectReply", Short: "REP", Methods: send, Struct: ConnectReply, Modifier: "options of the vendor"},
+	{Class: classCom, ID: 0x0014, Name: "ReadyToUse", Short: "RTU", Methods: send, Struct: ReadyToUse},
+	{Class: classCom, ID: 0x0015, Name: "DisconnectRequest", Short: "DREQ", Methods: send, Struct: DisconnectRequest},
+	{Class: classCom, ID: 0x0016, Name: "DisconnectReply", Short: "DREP", Methods: send, Struct: DisconnectReply},
+	{Class: classCom, ID: 0x0017, Name: "ServiceIDResReq", Short: "SIDR_REQ", Methods: send, Struct: ServiceIDResReq},
+	{Class: classCom, ID: 0x0018, Name: "ServiceIDResReqResp", Short: "SIDR_REP", Methods: send, Struct: ServiceIDResReqResp, Modifier: "options of the vendor"},
+	{Class: classCom, ID: 0x0019, Name: "LoadAlternatePath", Short: "LAP", Methods: send, Struct: LoadAlternatePath},
+	{Class: classCom, ID: 0x001a, Name: "AlternatePathResponse", Short: "APR", Methods: send, Struct: AlternatePathResponse},
 }

@@ -7,6 +7,7 @@ var Enums = []*Enum{
 	SMState, Selector, RMPPType, RMPPFlags, RMPPStatus,
 	NoticeType, ProducerType, TrapNumber, JoinState, MulticastScope, FECMode, PortExtCapMask, LinkSpeedMlnx,
 	SACapMask, SACapMask2,
+	TransportServiceType, ExtendedTransportType, MRAMessage, REJMessage, RejectReason, Failover, APStatus, SIDRStatus,
 }
 
 // Class holds the management classes.

@@ -126,7 +126,7 @@ type Attribute struct {
 	Class   uint8    // class of the MAD; SM attributes stand under 0x01 and serve 0x81 too
 	ID      uint16   // attribute id
 	Name    string   // as the IBA writes it
-	Short   string   // smpquery's or saquery's abbreviation
+	Short   string   // abbreviation of smpquery, saquery or the IBA
 	Alias   []string // further names, those of the diags among them
 	Methods []uint8
 	Struct  *Struct
@@ -163,5 +163,9 @@ var Groups = []Group{
 	{"sasm", []*Struct{
 		PortInfoRecord, SwitchInfoRecord, SMInfoRecord, GUIDInfoRecord, PKeyTableRecord, SLtoVLMappingTableRecord,
 		VLArbitrationTableRecord, LinearForwardingTableRecord, RandomForwardingTableRecord, MulticastForwardingTableRecord,
+	}},
+	{"cm", []*Struct{
+		ConnectRequest, MsgRcptAck, ConnectReject, ConnectReply, ReadyToUse, DisconnectRequest, DisconnectReply,
+		LoadAlternatePath, AlternatePathResponse, ServiceIDResReq, ServiceIDResReqResp, IPCMHeader,
 	}},
 }

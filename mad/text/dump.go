@@ -1,6 +1,8 @@
 package text
 
 import (
+	"bytes"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/ibsm/ibsm/mad"
@@ -88,6 +90,8 @@ func dotted(dst []byte, s *layout.Struct, b []byte, o Options, indent string) []
 			dst = dotted(dst, f.Of, f.Bytes(b), o, indent)
 		case of != nil:
 			dst = dotted(dst, of, f.Bytes(b), o, indent)
+		case f.Kind == layout.KindBytes && f.Bits() > 8*bytesPerLine:
+			dst = block(append(dst, indent...), f, b)
 		default:
 			dst = line(append(dst, indent...), f, b, o)
 		}
@@ -96,6 +100,21 @@ func dotted(dst []byte, s *layout.Struct, b []byte, o Options, indent string) []
 		dst = line(append(dst, indent...), f, b, o)
 	}
 	return dst
+}
+
+// bytesPerLine is how many bytes stand on the line of their field, as those of
+// a notice do in libibmad. More, private data say, are a dump of their own.
+const bytesPerLine = 64
+
+// block prints bytes in lines of 16 with their characters, without the zeros
+// that fill up the field.
+func block(dst []byte, f *layout.Field, b []byte) []byte {
+	dst = append(append(dst, label(f)...), ':')
+	data := bytes.TrimRight(f.Bytes(b), "\x00")
+	if len(data) == 0 {
+		return append(dots(dst, fieldWidth-len(label(f))), "all zero\n"...)
+	}
+	return append(append(dst, '\n'), hex.Dump(data)...)
 }
 
 func label(f *layout.Field) string {

@@ -210,12 +210,12 @@ func TestSetRefuses(t *testing.T) {
 func FuzzPrintedValuesParse(f *testing.F) {
 	path := unhex(f, pathHex)
 	f.Add(uint8(0), path)
-	for i := range layout.Groups {
-		f.Add(uint8(i), []byte(strings.Repeat("\xa5\x3c\x01", 60)))
-	}
 	var all []*layout.Struct
 	for _, g := range layout.Groups {
 		all = append(all, g.Structs...)
+	}
+	for i := range all {
+		f.Add(uint8(i), []byte(strings.Repeat("\xa5\x3c\x01", 60)))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
 		s := all[int(which)%len(all)]
