@@ -6,6 +6,9 @@
 //	node, err := sa.Get(ctx, admin, sa.Match(mad.NodeRecord{LID: 5}, "LID"))
 //	for path, err := range admin.Paths(ctx, sa.PathQuery{DGID: to}) { ... }
 //
+// Records of services and of members of multicast groups are also made and ended,
+// by [Set] and [Delete]; [Client.Join] and [Client.Leave] do it for groups.
+//
 // A [Resolver] turns addresses and names of nodes into LIDs and GIDs.
 package sa
 

@@ -14,11 +14,12 @@ import (
 	"github.com/ibsm/ibsm/mad/layout"
 )
 
-// Request is a query of any attribute of the field table, for programs that know
-// the record by its row there; see [Get] and [Table] for typed ones.
+// Request is a query of any attribute of the field table, or a change of a record
+// that the SA keeps for others, for programs that know the record by its row there;
+// see [Get], [Table], [Set] and [Delete] for typed ones.
 type Request struct {
 	Attribute *layout.Attribute
-	Method    mad.Method // MethodGet or MethodGetTable
+	Method    mad.Method // MethodGet, MethodGetTable, MethodSet or MethodDelete
 	Mask      uint64     // the components that count; see [Mask]
 	Record    []byte     // their values: a record, or less
 }
@@ -33,7 +34,7 @@ const (
 // errStop ends the walk through the records of an answer early.
 var errStop = errors.New("no more records are wanted")
 
-// Rows gives the records that agree with a query as bytes: each at least as long
+// Rows gives the records of the answer as bytes: each at least as long
 // as the structure, and longer if the SA's is. A record is valid until the next
 // one. In RMPP mode RMPPUser records come as they arrive. An error ends the
 // sequence; what came before it is part of the answer only.
@@ -151,7 +152,7 @@ func (a *answer) begin(head *agents.Response, data []byte) error {
 			e.Redirect.DecodeFrom((*[mad.ClassPortInfoSize]byte)(data))
 		}
 		return e
-	case method != a.req.Method|mad.ResponseBit:
+	case method != responseTo(a.req.Method):
 		return &MalformedError{Attribute: a.req.Attribute.Name, From: a.from,
 			Detail: fmt.Sprintf("method %v does not answer %v", method, a.req.Method)}
 	}
@@ -164,7 +165,7 @@ func (a *answer) begin(head *agents.Response, data []byte) error {
 	a.records = &splitter{
 		size:     a.req.Attribute.Struct.Size,
 		distance: 8 * int(binary.BigEndian.Uint16(b[offAttributeOffset:])),
-		one:      a.req.Method == mad.MethodGet,
+		one:      a.req.Method != mad.MethodGetTable,
 		single:   !active,
 		// OpenSM marks a table as Active and leaves it to the kernel below it to make
 		// segments, of version 1. Without such a kernel the first MAD comes as it is.
@@ -175,6 +176,15 @@ func (a *answer) begin(head *agents.Response, data []byte) error {
 		},
 	}
 	return nil
+}
+
+// responseTo is the method that answers another: GetResp answers Set, too (IBA
+// 15.2.2).
+func responseTo(m mad.Method) mad.Method {
+	if m == mad.MethodSet {
+		m = mad.MethodGet
+	}
+	return m | mad.ResponseBit
 }
 
 // end takes what is left when all has arrived.

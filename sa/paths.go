@@ -2,6 +2,7 @@ package sa
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/ibsm/ibsm/mad"
@@ -29,15 +30,9 @@ type PathQuery struct {
 // Paths asks for paths, the SA's preferred ones first.
 func (c *Client) Paths(ctx context.Context, q PathQuery) iter.Seq2[mad.PathRecord, error] {
 	return func(yield func(mad.PathRecord, error) bool) {
-		if q.SGID.IsZero() && q.SLID == 0 && !q.AnySource {
-			info, err := c.dev.Info()
-			if err != nil {
-				yield(mad.PathRecord{}, err)
-				return
-			}
-			if len(info.GIDs) > 0 {
-				q.SGID = info.GIDs[0]
-			}
+		if err := c.fromHere(&q); err != nil {
+			yield(mad.PathRecord{}, err)
+			return
 		}
 		for rec, err := range Table(ctx, c, q.query()) {
 			if !yield(rec, err) {
@@ -45,6 +40,71 @@ func (c *Client) Paths(ctx context.Context, q PathQuery) iter.Seq2[mad.PathRecor
 			}
 		}
 	}
+}
+
+// Path asks for one path that leads there and back, as the kernel's RDMA CM does
+// (cma.c, cma_query_ib_route). What like has in SGID, DGID, SLID, DLID, ServiceID,
+// P_Key, TClass, SL and QoSClass counts where it is not zero, but the own port is
+// the source if none is given; so do MTU, Rate and PacketLifeTime, each with its
+// selector. Errors say who asked for what; see [Get] for what they wrap.
+func (c *Client) Path(ctx context.Context, like mad.PathRecord) (mad.PathRecord, error) {
+	q := PathQuery{
+		SGID: like.SGID, DGID: like.DGID, SLID: like.SLID, DLID: like.DLID,
+		ServiceID: like.ServiceID, PKey: like.PKey, NumbPath: 1, Reversible: true,
+		MTU:      Bound[mad.MTU]{like.MTU != 0, like.MTUSelector, like.MTU},
+		Rate:     Bound[mad.Rate]{like.Rate != 0, like.RateSelector, like.Rate},
+		LifeTime: Bound[uint8]{like.PacketLifeTime != 0, like.PacketLifeTimeSelector, like.PacketLifeTime},
+	}
+	also := &q.Also.Like
+	component(&q.Also, "TClass", &also.TClass, like.TClass)
+	component(&q.Also, "SL", &also.SL, like.SL)
+	component(&q.Also, "QoSClass", &also.QoSClass, like.QoSClass)
+	err := c.fromHere(&q)
+	if err != nil {
+		return mad.PathRecord{}, err
+	}
+	rec, err := Get(ctx, c, q.query())
+	if err != nil {
+		return rec, fmt.Errorf("ask for a reversible path %s: %w", q.ends(), err)
+	}
+	return rec, nil
+}
+
+// fromHere makes the own port the source of a query that has none.
+func (c *Client) fromHere(q *PathQuery) error {
+	if !q.SGID.IsZero() || q.SLID != 0 || q.AnySource {
+		return nil
+	}
+	gid, err := c.ownGID()
+	q.SGID = gid
+	return err
+}
+
+// ownGID is the first GID of the port, zero if it has none.
+func (c *Client) ownGID() (gid mad.GID, err error) {
+	info, err := c.dev.Info()
+	if err == nil && len(info.GIDs) > 0 {
+		gid = info.GIDs[0]
+	}
+	return gid, err
+}
+
+// ends says from where to where a path is to lead, and for what.
+func (q *PathQuery) ends() string {
+	end := func(gid mad.GID, lid mad.LID) string {
+		if gid.IsZero() {
+			return fmt.Sprintf("LID %v", lid)
+		}
+		return gid.String()
+	}
+	s := fmt.Sprintf("from %s to %s", end(q.SGID, q.SLID), end(q.DGID, q.DLID))
+	if q.PKey != 0 {
+		s += fmt.Sprintf(", P_Key %v", q.PKey)
+	}
+	if q.ServiceID != 0 {
+		s += fmt.Sprintf(", ServiceID %#016x", q.ServiceID)
+	}
+	return s
 }
 
 func (q *PathQuery) query() Query[mad.PathRecord] {

@@ -46,6 +46,28 @@ func Table[T any, P Record[T]](ctx context.Context, c *Client, q Query[T]) iter.
 	return typed[T, P](ctx, c, mad.MethodGetTable, q)
 }
 
+// Set gives the SA a record to keep: q.Like with the components q.Fields. Of the
+// SA's records those of services and of multicast groups can be made, see
+// [Client.Join] for these. It gives the record as the SA keeps it. Errors: a
+// *StatusError.
+func Set[T any, P Record[T]](ctx context.Context, c *Client, q Query[T]) (rec T, err error) {
+	for rec, err = range typed[T, P](ctx, c, mad.MethodSet, q) {
+		// one record, or an error
+	}
+	return rec, err
+}
+
+// Delete takes a record of [Set] away: that which the components q.Fields of q.Like
+// identify. It gives the record as it was, or what is left of it. Errors: a
+// *StatusError. Where an answer gets lost the request is sent again, and then the SA
+// may find no record any more: StatusError.Tries tells.
+func Delete[T any, P Record[T]](ctx context.Context, c *Client, q Query[T]) (rec T, err error) {
+	for rec, err = range typed[T, P](ctx, c, mad.MethodDelete, q) {
+		// one record, or an error
+	}
+	return rec, err
+}
+
 func typed[T any, P Record[T]](ctx context.Context, c *Client, method mad.Method, q Query[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var rec T

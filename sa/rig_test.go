@@ -86,7 +86,7 @@ func (r *rig) script(t testing.TB, reply func(n int, req []byte) [][]byte) {
 		t.Fatal(err)
 	}
 	id, err := p.Register(port.Registration{QPN: mad.QPGSI, Class: mad.ClassSubnAdm, Version: 2, RMPP: port.RMPPUser,
-		Methods: port.Methods(mad.MethodGet, mad.MethodGetTable)})
+		Methods: port.Methods(mad.MethodGet, mad.MethodGetTable, mad.MethodSet, mad.MethodDelete)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,6 +117,9 @@ func (r *rig) script(t testing.TB, reply func(n int, req []byte) [][]byte) {
 func single(req []byte, status mad.Status, offset uint16, data ...byte) []byte {
 	b := make([]byte, mad.Size)
 	copy(b, req[:mad.OffSAData])
+	if b[mad.OffMethod] == 0x02 { // GetResp answers Set (IBA 15.2.2)
+		b[mad.OffMethod] = 0x01
+	}
 	b[mad.OffMethod] |= mad.ResponseBit
 	clear(b[mad.OffRMPP:mad.OffRMPPData])
 	binary.BigEndian.PutUint16(b[mad.OffStatus:], uint16(status))

@@ -28,6 +28,9 @@ type query struct {
 // has tells whether any of the given components counts.
 func (q *query) has(bits uint64) bool { return q.mask&bits != 0 }
 
+// hasAll tells whether all of the given components count.
+func (q *query) hasAll(bits uint64) bool { return q.mask&bits == bits }
+
 // records are encoded records, each of size bytes and as far apart as in an
 // answer.
 type records struct {
@@ -80,14 +83,19 @@ func (s *Server) answer(from mad.LID, req []byte) []byte {
 	if req[0] != mad.BaseVersion || req[mad.OffClassVersion] != ClassVersion {
 		return refuse(req, mad.StatusBadVersion)
 	}
+	var found records
+	var status mad.Status
+	attribute := mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:]))
 	switch mad.Method(req[mad.OffMethod]) {
 	case mad.MethodGet, mad.MethodGetTable:
-	case mad.MethodSet, mad.MethodDelete: // of the class, but of no record yet
-		return refuse(req, mad.StatusBadAttribute)
+		found, status = s.find(attribute, q)
+	case mad.MethodSet:
+		found, status = s.set(attribute, q)
+	case mad.MethodDelete:
+		found, status = s.delete(attribute, q)
 	default:
-		return refuse(req, mad.StatusBadMethod)
+		status = mad.StatusBadMethod
 	}
-	found, status := s.find(mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:])), q)
 	switch {
 	case status != mad.StatusOK:
 		return refuse(req, status)
@@ -111,6 +119,10 @@ func (s *Server) find(attribute mad.AttributeID, q *query) (records, mad.Status)
 		return classPortInfo(), mad.StatusOK
 	case mad.AttrPathRecord:
 		return s.paths(q)
+	case mad.AttrMCMemberRecord:
+		return s.members(q)
+	case mad.AttrServiceRecord:
+		return s.servicesOf(q)
 	}
 	k := kinds[attribute]
 	switch {
@@ -120,6 +132,28 @@ func (s *Server) find(attribute mad.AttributeID, q *query) (records, mad.Status)
 		return records{}, mad.StatusSAReqInvalid
 	}
 	return s.search(k, q), mad.StatusOK
+}
+
+// set keeps a record, and gives it as it is kept.
+func (s *Server) set(attribute mad.AttributeID, q *query) (records, mad.Status) {
+	switch attribute {
+	case mad.AttrMCMemberRecord:
+		return s.join(q)
+	case mad.AttrServiceRecord:
+		return s.register(q)
+	}
+	return records{}, mad.StatusBadAttribute
+}
+
+// delete takes a record away that set has made, and gives what it was.
+func (s *Server) delete(attribute mad.AttributeID, q *query) (records, mad.Status) {
+	switch attribute {
+	case mad.AttrMCMemberRecord:
+		return s.leave(q)
+	case mad.AttrServiceRecord:
+		return s.unregister(q)
+	}
+	return records{}, mad.StatusBadAttribute
 }
 
 // header makes the headers of a response: those of the request, with the method

@@ -119,9 +119,11 @@ func TestHeader(t *testing.T) {
 		{"base version 2", mad.MethodGet, mad.AttrClassPortInfo, set(0, 2), mad.StatusBadVersion},
 		{"class version 1", mad.MethodGet, mad.AttrClassPortInfo, set(mad.OffClassVersion, 1), mad.StatusBadVersion},
 		{"Delete a path", mad.MethodDelete, mad.AttrPathRecord, nil, mad.StatusBadAttribute}, // osm_sa_path_record.c
-		{"Set a service", mad.MethodSet, mad.AttrServiceRecord, nil, mad.StatusBadAttribute},
-		{"Delete a service", mad.MethodDelete, mad.AttrServiceRecord, nil, mad.StatusBadAttribute},
-		{"join a group", mad.MethodSet, mad.AttrMCMemberRecord, nil, mad.StatusBadAttribute},
+		{"Set a path", mad.MethodSet, mad.AttrPathRecord, nil, mad.StatusBadAttribute},
+		{"Set a service without its id", mad.MethodSet, mad.AttrServiceRecord, nil, mad.StatusSAReqInvalid},
+		{"Delete no service", mad.MethodDelete, mad.AttrServiceRecord, nil, mad.StatusSANoRecords},
+		{"join no group", mad.MethodSet, mad.AttrMCMemberRecord, nil, mad.StatusSAInsufficientComponents},
+		{"leave no group", mad.MethodDelete, mad.AttrMCMemberRecord, nil, mad.StatusSAInsufficientComponents},
 		{"subscribe", mad.MethodSet, mad.AttrInformInfo, nil, mad.StatusBadAttribute},
 		{"InformInfo is no record", mad.MethodGetTable, mad.AttrInformInfo, nil, mad.StatusBadAttribute},
 		{"GetMulti", mad.MethodGetMulti, 0x3a, nil, mad.StatusBadMethod},
@@ -166,8 +168,8 @@ func TestClassPortInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := mad.ClassPortInfo{BaseVersion: 1, ClassVersion: 2,
-		CapabilityMask:  1<<8 | 1<<13,        // as in 15.2.5.1: optional records, PortInfoCapMaskMatch
-		CapabilityMask2: 1<<6 | 1<<7 | 1<<10, // FullPortInfoRecord, ExtendedSpeeds, PortInfoCapMask2Match
+		CapabilityMask:  1<<8 | 1<<9 | 1<<13,         // as in 15.2.5.1: optional records, UDMulticast, PortInfoCapMaskMatch
+		CapabilityMask2: 1<<6 | 1<<7 | 1<<10 | 1<<12, // FullPortInfoRecord, ExtendedSpeeds, PortInfoCapMask2Match, SendOnlyFullMember
 		RespTimeValue:   16, RedirectQP: 1, RedirectQKey: 0x80010000, TrapQKey: 0x80010000}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -221,10 +223,25 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(lid, req)
 	}
 	f.Add(lid, make([]byte, 20))
+	group := newMember(s, "h1", transientGroup)
+	f.Add(lid, request(f, mad.MethodSet, mad.AttrMCMemberRecord, group, creates...))
+	group.MGID, group.MTUSelector, group.RateSelector = mad.GID{}, mad.SelectorLessThan, mad.SelectorGreaterThan
+	f.Add(lid, request(f, mad.MethodSet, mad.AttrMCMemberRecord, group, append([]string{"MTUSelector", "MTU", "RateSelector", "Rate"}, creates...)...))
+	service := &mad.ServiceRecord{ServiceID: 1, ServiceGID: group.PortGID, ServicePKey: 0x8001, ServiceLease: 9}
+	f.Add(lid, request(f, mad.MethodSet, mad.AttrServiceRecord, service, "ServiceID", "ServiceGID", "ServiceP_Key", "ServiceLease"))
 	f.Fuzz(func(t *testing.T, from uint16, req []byte) {
+		s := newServer(s.sub, s.cfg) // what the input before has made is gone
 		resp := s.answer(mad.LID(from), req)
 		if resp == nil {
 			return
+		}
+		// A request may change what the next one finds.
+		for _, method := range []mad.Method{mad.MethodSet, mad.MethodGetTable, mad.MethodDelete, mad.MethodDelete} {
+			again := append([]byte(nil), req...)
+			again[mad.OffMethod] = byte(method)
+			if s.answer(mad.LID(from), again) == nil {
+				t.Fatalf("%v of what was answered before gets no answer", method)
+			}
 		}
 		attr := mad.AttributeID(binary.BigEndian.Uint16(req[mad.OffAttribute:]))
 		size := map[mad.AttributeID]int{mad.AttrPathRecord: mad.PathRecordSize, mad.AttrClassPortInfo: mad.ClassPortInfoSize}[attr]

@@ -52,18 +52,36 @@ func slowerRate(r mad.Rate) mad.Rate {
 
 func isRate(r mad.Rate) bool { return slices.Contains(mad.Rates(), r) }
 
-// fitsLife tells whether a packet's life time on the way is what was asked for.
-// Unlike MTU and rate it is not for the sender to lower.
-func fitsLife(sel mad.Selector, want, have uint8) bool {
+// chooseLife gives the life time of packets of a group where have is enough.
+func chooseLife(sel mad.Selector, want, have uint8) (uint8, bool) {
 	switch sel {
 	case mad.SelectorGreaterThan:
-		return have > want
+		return max(have, want+1), want < 63 // the field has 6 bits
 	case mad.SelectorLessThan:
-		return have < want
+		return min(have, want-1), want > 0
 	case mad.SelectorExactly:
-		return have == want
+		return want, true
+	}
+	return have, true
+}
+
+// keeps tells whether a value is what was asked for; order is that of the value to
+// the one asked for.
+func keeps(sel mad.Selector, order int) bool {
+	switch sel {
+	case mad.SelectorGreaterThan:
+		return order > 0
+	case mad.SelectorLessThan:
+		return order < 0
+	case mad.SelectorExactly:
+		return order == 0
 	}
 	return true
+}
+
+// isIn tells whether a port is in the partition of key, as full or limited member.
+func isIn(key mad.PKey, p *topo.Port) bool {
+	return slices.ContainsFunc(p.PKeys, func(k mad.PKey) bool { return k.Base() == key.Base() })
 }
 
 // share tells whether two ports have a partition in common.

@@ -84,9 +84,9 @@ func bitsOf(s *layout.Struct, f *layout.Field) []byte {
 // 15.2.5.3).
 const matchSets = 1 << 31
 
-// kinds lists the records but for PathRecord. What has no list is empty on a
-// subnet like this: it has no multicast groups, no services, no subscriptions, and
-// its switches have no random forwarding tables.
+// kinds lists the records but for PathRecord. What has no list and is not kept by
+// the server itself is empty on a subnet like this: its switches have no random
+// forwarding tables and no groups in their multicast ones, and nobody subscribes.
 var kinds = map[mad.AttributeID]*kind{
 	mad.AttrNodeRecord: {layout: layout.NodeRecord, list: nodeRecords},
 	mad.AttrPortInfoRecord: {layout: layout.PortInfoRecord, list: portInfoRecords, in: (*Server).fromSM,
@@ -104,8 +104,8 @@ var kinds = map[mad.AttributeID]*kind{
 	mad.AttrLinkRecord:                     {layout: layout.LinkRecord, list: linkRecords},
 	mad.AttrRandomForwardingTableRecord:    {layout: layout.RandomForwardingTableRecord},
 	mad.AttrMulticastForwardingTableRecord: {layout: layout.MulticastForwardingTableRecord},
-	mad.AttrMCMemberRecord:                 {layout: layout.MCMemberRecord},
-	mad.AttrServiceRecord:                  {layout: layout.ServiceRecord},
+	mad.AttrMCMemberRecord:                 {layout: layout.MCMemberRecord}, // listed by members
+	mad.AttrServiceRecord:                  {layout: layout.ServiceRecord},  // listed by servicesOf
 	mad.AttrServiceAssociationRecord:       {layout: layout.ServiceAssociationRecord},
 	mad.AttrInformInfoRecord:               {layout: layout.InformInfoRecord},
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -34,7 +35,10 @@ func (s *Server) paths(in *query) (records, mad.Status) {
 	case q.has(pathMTUSel) && q.has(pathMTU) && q.want.MTU.Bytes() == 0,
 		q.has(pathRateSel) && q.has(pathRate) && !isRate(q.want.Rate):
 		return found, mad.StatusSAReqInvalid
-	case q.has(pathDGID) && q.want.DGID[0] == 0xff: // no multicast groups here
+	case q.has(pathDGID) && q.want.DGID[0] == 0xff:
+		if rec := s.groupPath(q); rec != nil {
+			found.add(rec)
+		}
 		return found, mad.StatusOK
 	}
 	srcs, status := s.ends(q.has(pathSGID), q.want.SGID, q.has(pathSLID), q.want.SLID)
@@ -226,7 +230,8 @@ func (s *Server) way(q *pathQuery, src, dst *topo.Port, dlid mad.LID) (w way, ok
 		w.rate, ok = chooseRate(q.want.RateSelector, q.want.Rate, w.rate)
 	}
 	if ok && q.has(pathLifeSel) && q.has(pathLife) {
-		ok = fitsLife(q.want.PacketLifeTimeSelector, q.want.PacketLifeTime, w.life)
+		// Unlike MTU and rate it is not for the sender to lower.
+		ok = keeps(q.want.PacketLifeTimeSelector, cmp.Compare(w.life, q.want.PacketLifeTime))
 	}
 	return w, ok
 }

@@ -111,9 +111,9 @@ func (k *kind) filter(s *Server, q *query, mask uint64) filter {
 		if mask>>i&1 == 0 {
 			continue
 		}
-		join(f.bits, component)
+		merge(f.bits, component)
 		if k.sets>>i&1 != 0 && q.modifier&matchSets != 0 {
-			join(f.sets, component)
+			merge(f.sets, component)
 		}
 	}
 	for _, at := range k.lids {
@@ -124,7 +124,23 @@ func (k *kind) filter(s *Server, q *query, mask uint64) filter {
 	return f
 }
 
-func join(bits, more []byte) {
+// chosen gives a record that has the values of a query's components, and is
+// otherwise 0.
+func (k *kind) chosen(q *query) []byte {
+	rec := make([]byte, k.layout.Size)
+	for i, component := range k.components {
+		if q.mask>>i&1 != 0 {
+			merge(rec, component)
+		}
+	}
+	for i := range rec {
+		rec[i] &= q.record[i]
+	}
+	return rec
+}
+
+// merge sets the bits of more in bits.
+func merge(bits, more []byte) {
 	for i, b := range more {
 		bits[i] |= b
 	}

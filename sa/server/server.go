@@ -2,8 +2,10 @@
 // queries about a [topo.Subnet] (IBA 15). It knows ClassPortInfo, paths, links and
 // every record that holds an attribute of subnet management, by Get and GetTable,
 // with every component; the attributes are what the agents of the nodes answer
-// (package sma). Of multicast groups, services and subscriptions the subnet has
-// none, and they cannot be made: Set and Delete get a status.
+// (package sma). Ports join and make multicast groups and register services by Set,
+// and end both by Delete; the server keeps them to itself, and the subnet's switches
+// learn nothing of a group. From the start there is the group of IPoIB's broadcasts.
+// Subscriptions cannot be made: other Sets and Deletes get a status.
 //
 // Where the IBA leaves a choice it does what OpenSM does; where OpenSM stays
 // silent, as it does to an attribute or a method that it does not know, the
@@ -27,7 +29,7 @@ type Config struct {
 	// P_KeyTableRecords. 0: DefaultSMKey.
 	SMKey uint64
 	// MaxRecords is the largest table that is sent, a larger one is refused with
-	// ERR_NO_RESOURCES. 0: 1<<20, which are 64 MiB of paths.
+	// ERR_NO_RESOURCES, as are more services. 0: 1<<20, which are 64 MiB of paths.
 	MaxRecords int
 	// RMPP says who segments long answers. RMPPNone: the port (RMPPKernel).
 	RMPP port.RMPPMode
@@ -40,9 +42,11 @@ const defaultMaxRecords = 1 << 20
 
 // Server answers the SA requests that reach a port until it is closed.
 type Server struct {
-	sub  *topo.Subnet
-	cfg  Config
-	conn *agents.Conn
+	sub      *topo.Subnet
+	cfg      Config
+	conn     *agents.Conn
+	groups   *groups
+	services services
 }
 
 // New starts to answer on dev, out of sub. The subnet is brought up and does not
@@ -83,7 +87,7 @@ func newServer(sub *topo.Subnet, cfg Config) *Server {
 	if cfg.RMPP == port.RMPPNone {
 		cfg.RMPP = port.RMPPKernel
 	}
-	return &Server{sub: sub, cfg: cfg}
+	return &Server{sub: sub, cfg: cfg, groups: newGroups(sub)}
 }
 
 // Close stops answering.
