@@ -29,6 +29,9 @@ func command(k kernel, initrd string) []string {
 			"panic=-1", "panic_on_oops", // end at once: with -no-reboot QEMU exits
 			// On a busy host an emulated timer may seem broken and a CPU stuck.
 			"no_timer_check", "nowatchdog", "rcupdate.rcu_cpu_stall_suppress=1",
+			// Else the kernel, once it trusts this clock, patches the code that its idle
+			// CPUs run, and QEMU's emulation of that has crashed it (Oops: int3).
+			"tsc=unstable",
 			"mitigations=off", // nothing to protect, and faster
 		}, " "),
 		"-serial", "file:/dev/stderr",
@@ -37,13 +40,14 @@ func command(k kernel, initrd string) []string {
 }
 
 // boot runs a guest to its end, or to the limit, and shows the tests' output as it
-// comes. Everything that the guest says is also kept in files in the folder logs.
-func (r *rig) boot(ctx context.Context, name string, argv []string, limit time.Duration, logs string) (*report, error) {
+// comes. Everything that the guest says is also kept in files.
+func (r *rig) boot(ctx context.Context, g guest, limit time.Duration) (*report, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	rep := &report{started: time.Now()}
 
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd := exec.CommandContext(ctx, g.argv[0], g.argv[1:]...)
+	cmd.ExtraFiles = g.files
 	cmd.WaitDelay = time.Second
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -53,30 +57,36 @@ func (r *rig) boot(ctx context.Context, name string, argv []string, limit time.D
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil && context.Cause(ctx) == errPeerGone {
+		rep.ended = errPeerGone.Error()
+		return rep, nil
+	} else if err != nil {
 		return nil, err
 	}
 	var wg sync.WaitGroup
 	var consoleErr, outputErr error
 	wg.Go(func() {
-		consoleErr = eachLine(stderr, filepath.Join(logs, "console.log"), rep.consoleLine)
+		consoleErr = eachLine(stderr, filepath.Join(g.logs, "console.log"), rep.consoleLine)
 	})
 	wg.Go(func() {
-		outputErr = eachLine(stdout, filepath.Join(logs, "output.log"), func(line string) {
+		outputErr = eachLine(stdout, filepath.Join(g.logs, "output.log"), func(line string) {
 			if show, ok := rep.outputLine(line); ok {
-				r.printf("%-4s | %s\n", name, show)
+				r.printf("%-6s | %s\n", g.name, show)
 			}
 		})
 	})
 	wg.Wait()
 	err = cmd.Wait()
+	rep.took = time.Since(rep.started)
 	switch {
+	case context.Cause(ctx) == errPeerGone:
+		rep.ended = errPeerGone.Error()
 	case errors.Is(ctx.Err(), context.Canceled):
 		return nil, ctx.Err()
 	case ctx.Err() != nil:
 		rep.ended = fmt.Sprintf("it hung: stopped after %v", limit)
 	case err != nil:
-		rep.ended = fmt.Sprintf("%s: %v", argv[0], err)
+		rep.ended = fmt.Sprintf("%s: %v", g.argv[0], err)
 	}
 	return rep, errors.Join(consoleErr, outputErr)
 }

@@ -9,16 +9,20 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/u-root/u-root/pkg/cpio"
 
 	"github.com/ibsm/ibsm/internal/kernelrig/plan"
 )
 
+// sources is the guest's folder of test binaries, by package.
+const sources = "src"
+
 // An image is what goes into the guest on every kernel.
 type image struct {
 	files []file
-	tests []plan.Test
+	tests map[string][]file // by package, for those plans that need it
 }
 
 // A file, folder or symbolic link of the host and its path in the guest.
@@ -30,48 +34,53 @@ func build(ctx context.Context, root, work string, suites []suite) (img image, e
 	if err != nil {
 		return img, err
 	}
-	compile := func(guest, module, pkg string, verb ...string) error {
+	compile := func(guest, module, pkg string, verb ...string) (file, error) {
 		host := filepath.Join(work, "bin", guest)
 		cmd := goCommand(ctx, module, append(verb, "-ldflags=-s -w", "-o", host, pkg)...)
 		if _, err := cmd.Output(); err != nil {
-			return failed(cmd, err)
+			return file{}, failed(cmd, err)
 		}
-		img.files = append(img.files, file{host, guest})
-		return nil
+		return file{host, guest}, nil
 	}
-	if err := compile("init", filepath.Join(root, "internal", "kernelrig"), "./guest", "build"); err != nil {
+	first, err := compile("init", filepath.Join(root, "internal", "kernelrig"), "./guest", "build")
+	if err != nil {
 		return img, err
 	}
-	if err := compile("bin/ibsm", root, "./cmd/ibsm", "build"); err != nil {
+	command, err := compile("bin/ibsm", root, "./cmd/ibsm", "build")
+	if err != nil {
 		return img, err
 	}
+	img = image{files: []file{first, command}, tests: map[string][]file{}}
 	for _, s := range suites {
-		dir := path.Join("src", s.pkg)
-		if err := compile(path.Join(dir, "test"), s.module, s.dir, "test", "-c", "-vet=off"); err != nil {
+		dir := path.Join(sources, s.pkg)
+		binary, err := compile(path.Join(dir, "test"), s.module, s.dir, "test", "-c", "-vet=off")
+		if err != nil {
 			return img, err
 		}
-		img.tests = append(img.tests, plan.Test{Package: s.pkg, Binary: path.Join("/", dir, "test"), Dir: path.Join("/", dir)})
-		if err := img.addTestdata(s, dir); err != nil {
+		data, err := testdata(s.dir, dir)
+		if err != nil {
 			return img, err
 		}
+		img.tests[s.pkg] = append(data, binary)
 	}
 	return img, nil
 }
 
-// addTestdata takes along the files that a package's tests may read, apart from
-// seeds for fuzzing.
-func (img *image) addTestdata(s suite, guest string) error {
+// testdata lists the files that a package's tests may read, apart from seeds for
+// fuzzing.
+func testdata(dir, guest string) (files []file, err error) {
 	const top = "testdata"
-	if _, err := os.Stat(filepath.Join(s.dir, top)); err != nil {
-		return nil
+	if _, err := os.Stat(filepath.Join(dir, top)); err != nil {
+		return nil, nil
 	}
-	return fs.WalkDir(os.DirFS(s.dir), top, func(p string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(os.DirFS(dir), top, func(p string, d fs.DirEntry, err error) error {
 		if err == nil && p == top+"/fuzz" {
 			return fs.SkipDir
 		}
-		img.files = append(img.files, file{filepath.Join(s.dir, p), path.Join(guest, p)})
+		files = append(files, file{filepath.Join(dir, p), path.Join(guest, p)})
 		return err
 	})
+	return files, err
 }
 
 // pack writes the file system that the kernel k starts with. It is not
@@ -85,8 +94,14 @@ func pack(name string, img image, k kernel, p plan.Plan) error {
 		cpio.Directory("dev", 0o755), cpio.Directory("proc", 0o755), cpio.Directory("sys", 0o755), cpio.Directory("tmp", 0o755),
 		cpio.StaticFile(plan.Path[1:], string(planned), 0o644),
 		cpio.Symlink("bin/rdma", "/init"),
+		cpio.Symlink("bin/meet", "/init"),
 	}
-	files := img.files[:len(img.files):len(img.files)]
+	files := slices.Clone(img.files)
+	for i, t := range p.Tests {
+		if !slices.ContainsFunc(p.Tests[:i], func(before plan.Test) bool { return before.Package == t.Package }) {
+			files = append(files, img.tests[t.Package]...)
+		}
+	}
 	for _, m := range k.modules {
 		files = append(files, file{m, path.Join(plan.Modules[1:], filepath.Base(m))})
 	}

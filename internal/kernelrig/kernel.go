@@ -7,9 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/ulikunitz/xz"
@@ -23,6 +23,8 @@ var series = []string{"6.1", "6.12"}
 var wanted = []string{
 	"crc32_generic", // rdma_rxe asks for it by its algorithm's name, which no dependency shows; without it adding a link fails with ENOENT
 	"veth",
+	"virtio_pci", // the bus that virtio_net needs, which no dependency shows
+	"virtio_net",
 	"rdma_rxe",
 	"ib_umad",
 	"ib_uverbs",
@@ -47,6 +49,9 @@ func cacheDir(series string) (string, error) {
 	return filepath.Join(dir, "ibsm", "kernels", series), nil
 }
 
+// wantedFile in the cache holds the names that were wanted when it was filled.
+const wantedFile = "wanted"
+
 // cached finds a kernel in the cache, with all modules that are wanted now.
 func cached(series string) (k kernel, err error) {
 	dir, err := cacheDir(series)
@@ -55,19 +60,14 @@ func cached(series string) (k kernel, err error) {
 	}
 	missing := errMissing{"the kernel " + series, "'make deps' gets it on Debian"}
 	k = kernel{series: series, vmlinuz: filepath.Join(dir, "vmlinuz")}
+	if had, err := os.ReadFile(filepath.Join(dir, wantedFile)); err != nil || string(had) != strings.Join(wanted, "\n") {
+		return k, missing
+	}
 	if _, err := os.Stat(k.vmlinuz); err != nil {
 		return k, missing
 	}
 	k.modules, err = filepath.Glob(filepath.Join(dir, "*.ko"))
-	if err != nil {
-		return k, err
-	}
-	for _, name := range wanted {
-		if !slices.ContainsFunc(k.modules, func(file string) bool { return strings.HasSuffix(file, "-"+name+".ko") }) {
-			return k, missing
-		}
-	}
-	return k, nil
+	return k, err
 }
 
 // fetch puts the kernels into the cache that are not there.
@@ -164,12 +164,21 @@ func keep(tree, dest string) error {
 	}
 	image := ""
 	files := map[string]string{} // by the module's name
+	builtIn := map[string]bool{}
 	err := filepath.WalkDir(tree, func(p string, d fs.DirEntry, err error) error {
 		base := filepath.Base(p)
 		if name, _, ok := strings.Cut(base, ".ko"); ok && !d.IsDir() {
 			files[moduleName(name)] = p
 		} else if strings.HasPrefix(base, "vmlinuz-") {
 			image = p
+		} else if base == "modules.builtin" {
+			list, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			for line := range strings.Lines(string(list)) { // kernel/drivers/virtio/virtio_pci.ko
+				builtIn[moduleName(strings.TrimSuffix(path.Base(strings.TrimSpace(line)), ".ko"))] = true
+			}
 		}
 		return err
 	})
@@ -180,7 +189,9 @@ func keep(tree, dest string) error {
 		return fmt.Errorf("it has no vmlinuz")
 	}
 	order, err := loadOrder(wanted, func(name string) ([]byte, error) {
-		if files[name] == "" {
+		if files[name] == "" && builtIn[name] {
+			return nil, nil
+		} else if files[name] == "" {
 			return nil, fmt.Errorf("it has no module %s", name)
 		}
 		return readModule(files[name])
@@ -192,6 +203,9 @@ func keep(tree, dest string) error {
 		if err := os.WriteFile(filepath.Join(dest, fmt.Sprintf("%02d-%s.ko", i, m.name)), m.content, 0o644); err != nil {
 			return err
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dest, wantedFile), []byte(strings.Join(wanted, "\n")), 0o644); err != nil {
+		return err
 	}
 	return os.Rename(image, filepath.Join(dest, "vmlinuz"))
 }

@@ -14,7 +14,7 @@ type module struct {
 }
 
 // loadOrder lists modules so that each comes after those it depends on. read
-// gives the ELF file of a module.
+// gives the ELF file of a module, and nothing for one that the kernel has built in.
 func loadOrder(names []string, read func(name string) ([]byte, error)) (order []module, err error) {
 	var add func(name string, above []string) error
 	add = func(name string, above []string) error {
@@ -27,6 +27,9 @@ func loadOrder(names []string, read func(name string) ([]byte, error)) (order []
 		content, err := read(name)
 		if err != nil {
 			return err
+		}
+		if content == nil {
+			return nil
 		}
 		depends, err := dependencies(content)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 // of the kernel's console come on one goroutine, those of the tests on another.
 type report struct {
 	started time.Time
+	took    time.Duration
 	ended   string // how the machine ended, if not by itself
 
 	release                 string // "" if the guest never got to its tests
@@ -72,6 +73,9 @@ func isComplaint(line string) bool {
 // for people.
 func (r *report) outputLine(line string) (show string, ok bool) {
 	printed, framework, marked := strings.Cut(line, plan.Mark)
+	if m := benchResult.FindStringSubmatch(line); m != nil {
+		r.passed = append(r.passed, r.pkg+"."+m[1])
+	}
 	if !marked {
 		return line, true
 	}
@@ -90,8 +94,10 @@ func (r *report) outputLine(line string) (show string, ok bool) {
 }
 
 var (
-	testBegins = regexp.MustCompile(`^=== RUN +(\S+)`)
+	testBegins = regexp.MustCompile(`^=== RUN +(Test\S+)`) // benchmarks with parts have no result of their own
 	testResult = regexp.MustCompile(`^\s*--- (PASS|FAIL|SKIP): (\S+)`)
+	// Benchmarks have it without a mark.
+	benchResult = regexp.MustCompile(`^(Benchmark\S+)\s+\d+\s.* ns/op`)
 )
 
 // testLine takes in a line of the testing framework, and tells whether people can do
@@ -127,7 +133,7 @@ func (r *report) event(e plan.Event) (show string) {
 	case e.Release != "":
 		r.release, r.up = e.Release, time.Since(r.started)
 		return "Linux " + e.Release
-	case e.Begin != "":
+	case e.Begin != "" && e.Begin != r.pkg:
 		r.pkg = e.Begin
 		return e.Begin
 	case e.End != nil:

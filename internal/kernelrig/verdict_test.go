@@ -81,6 +81,18 @@ func TestVerdict(t *testing.T) {
 		"subtests are part of their test": {
 			output: said(up, begin, runs, mark+"=== RUN   TestKernelA/x", mark+"    --- SKIP: TestKernelA/x (0.00s)", passes, end, done),
 		},
+		"a benchmark": {
+			output: said(up, begin, "goos: linux", mark+"=== RUN   BenchmarkKernelA", "BenchmarkKernelA", "BenchmarkKernelA/x-2  \t     10\t 786156937 ns/op\t 272.5 conns/s", "PASS", end, done),
+		},
+		"a benchmark fails": {
+			output: said(up, begin, mark+"=== RUN   BenchmarkKernelA", "BenchmarkKernelA", mark+"--- FAIL: BenchmarkKernelA", "FAIL",
+				plan.Event{End: &plan.End{Package: "umad", Failure: "exit status 1"}}, done),
+			want: []string{"umad.BenchmarkKernelA", "umad: exit status 1"},
+		},
+		"a benchmark without a result": {
+			output: said(up, begin, mark+"=== RUN   BenchmarkKernelA", "BenchmarkKernelA", "PASS", end, done),
+			want:   []string{"no test ran"},
+		},
 		"a test fails": {
 			output: said(up, begin, runs, "    a_test.go:1: no", mark+"--- FAIL: TestKernelA (0.01s)", "FAIL",
 				plan.Event{End: &plan.End{Package: "umad", Failure: "exit status 1"}}, done),
@@ -153,6 +165,7 @@ func TestShownOutput(t *testing.T) {
 		plan.Event{Release: "6.1.0"},
 		plan.Event{Begin: "umad"},
 		plan.Mark+"=== RUN   TestKernelA",
+		plan.Event{Begin: "umad"}, // in a pair a package's tests have a process each
 		"    a_test.go:1: 64 answers",
 		"",
 		"unfinished"+plan.Mark+"=== NAME  TestKernelA",

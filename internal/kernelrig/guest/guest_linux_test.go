@@ -12,7 +12,8 @@ import (
 )
 
 // inGuest skips a test outside the rig's virtual machine.
-func inGuest(t *testing.T) {
+func inGuest(t testing.TB) {
+	t.Helper()
 	if os.Getenv(plan.KernelEnv) == "" {
 		t.Skip("runs on a kernel of its own: make test-kernel RUN=" + t.Name())
 	}

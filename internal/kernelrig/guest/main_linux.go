@@ -1,10 +1,11 @@
 // Command guest is the first process of the kernel rig's virtual machine. It
 // loads the modules, makes an RDMA device out of a network one, runs the test
 // binaries that the plan names, reports on the second serial line and turns the
-// machine off. Called as rdma it is that command, see rdma_linux.go.
+// machine off. Called as rdma or meet it is that command.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,9 +23,11 @@ import (
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "rdma" {
-		if err := rdma(os.Args[1:]); err != nil {
-			fmt.Fprintln(os.Stderr, "rdma:", err)
+	commands := map[string]func([]string) error{"rdma": rdma, "meet": meetCommand}
+	name := filepath.Base(os.Args[0])
+	if run, ok := commands[name]; ok {
+		if err := run(os.Args[1:]); err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
 			os.Exit(1)
 		}
 		return
@@ -59,7 +62,7 @@ func boot() error {
 func runPlan(out io.Writer) (last plan.Event) {
 	p, err := readPlan()
 	if err == nil {
-		err = setUp()
+		err = setUp(p.Pair)
 	}
 	if err != nil {
 		return plan.Event{Broken: err.Error()}
@@ -72,7 +75,14 @@ func runPlan(out io.Writer) (last plan.Event) {
 	report(plan.Event{Release: unix.ByteSliceToString(name.Release[:])})
 
 	deadline := time.Now().Add(p.Limit)
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
 	for _, t := range p.Tests {
+		if p.Pair != 0 {
+			if err := meet(ctx, p.Pair, fmt.Sprint(t.Package, " ", t.Args)); err != nil {
+				return plan.Event{Broken: err.Error()}
+			}
+		}
 		report(plan.Event{Begin: t.Package})
 		err := runTest(p, t, time.Until(deadline), out)
 		if errors.Is(err, errStuck) {
@@ -83,6 +93,11 @@ func runPlan(out io.Writer) (last plan.Event) {
 			end.Failure = err.Error()
 		}
 		report(plan.Event{End: end})
+	}
+	if p.Pair != 0 { // the other's last test may need this kernel until it ends
+		if err := meet(ctx, p.Pair, "the end"); err != nil {
+			return plan.Event{Broken: err.Error()}
+		}
 	}
 	taint, err := taint()
 	if err != nil {
@@ -109,12 +124,16 @@ const grace = 5 * time.Second
 var errStuck = errors.New("its process does not die: the kernel's console shows where it is blocked")
 
 func runTest(p plan.Plan, t plan.Test, limit time.Duration, out io.Writer) error {
-	cmd := exec.Command(t.Binary,
+	cmd := exec.Command(t.Binary, append([]string{
 		"-test.v=test2json", "-test.paniconexit0", // as go test does
-		"-test.run="+p.Run,
-		"-test.timeout="+max(limit, time.Second).String()) // 0 would mean no limit
+		"-test.timeout=" + max(limit, time.Second).String(), // 0 would mean no limit
+	}, t.Args...)...)
 	cmd.Dir = t.Dir
 	cmd.Env = []string{"PATH=/bin", "HOME=/", "TMPDIR=/tmp", "GOTRACEBACK=all", plan.KernelEnv + "=" + p.Series}
+	if p.Pair != 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", plan.PairEnv, p.Pair),
+			plan.LocalEnv+"="+wire[p.Pair-1].ip(), plan.PeerEnv+"="+wire[2-p.Pair].ip())
+	}
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {
 		return err

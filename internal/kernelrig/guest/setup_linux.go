@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -26,39 +27,58 @@ func mountAll() error {
 	return nil
 }
 
-// setUp loads the modules and makes the device rxe0 over one end of a veth pair.
-// The other end, v1, is free for devices that a test makes by itself.
-func setUp() error {
+// An end of a link, with what it is called and its addresses.
+type end struct{ name, ipv4, ipv6 string }
+
+// ip is its IPv6 address alone.
+func (e end) ip() string {
+	ip, _, _ := strings.Cut(e.ipv6, "/")
+	return ip
+}
+
+var (
+	// A guest that is alone has both ends: rxe0 is over the first, the second is free
+	// for devices that a test makes by itself.
+	veth = [2]end{{"v0", "192.0.2.1/24", "fd00::1/64"}, {"v1", "192.0.2.2/24", "fd00::2/64"}}
+	// Guests of a pair have one each: QEMU's, by the kernel's name for it.
+	wire = [2]end{{"eth0", "192.0.2.65/24", "fd00:1::1/64"}, {"eth0", "192.0.2.66/24", "fd00:1::2/64"}}
+)
+
+// setUp loads the modules, turns the links on and makes the device rxe0.
+func setUp(pair int) error {
 	if err := loadModules(); err != nil {
 		return err
 	}
-	lo, err := netlink.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("link lo: %w", err)
+	if err := bringUp("lo"); err != nil {
+		return err
 	}
-	if err := netlink.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("link lo up: %w", err)
+	ends := veth[:]
+	if pair != 0 {
+		ends = wire[pair-1 : pair]
+	} else if err := addVeth(veth[0].name, veth[1].name); err != nil {
+		return err
 	}
-	pair := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "v1"}
-	pair.Name = "v0"
-	if err := netlink.LinkAdd(pair); err != nil {
-		return fmt.Errorf("add the veth pair v0, v1: %w", err)
-	}
-	for _, end := range []struct{ name, ipv4, ipv6 string }{
-		{"v0", "192.0.2.1/24", "fd00::1/64"},
-		{"v1", "192.0.2.2/24", "fd00::2/64"},
-	} {
-		if err := bringUp(end.name, end.ipv4, end.ipv6); err != nil {
+	for _, e := range ends {
+		if err := bringUp(e.name, e.ipv4, e.ipv6); err != nil {
 			return err
 		}
 	}
 	// The addresses come first: a new device's GID table is filled from those that
 	// are there, while later ones follow from a work queue.
-	if err := netlink.RdmaLinkAdd("rxe0", "rxe", "v0"); err != nil {
-		return fmt.Errorf("rdma link add rxe0 over v0: %w", err)
+	if err := netlink.RdmaLinkAdd("rxe0", "rxe", ends[0].name); err != nil {
+		return fmt.Errorf("rdma link add rxe0 over %s: %w", ends[0].name, err)
 	}
 	if _, err := os.Stat("/dev/infiniband/umad0"); err != nil {
 		return fmt.Errorf("rxe0 has no device file: %w", err)
+	}
+	return nil
+}
+
+func addVeth(name, peer string) error {
+	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: peer}
+	veth.Name = name
+	if err := netlink.LinkAdd(veth); err != nil {
+		return fmt.Errorf("add the veth pair %s, %s: %w", name, peer, err)
 	}
 	return nil
 }
@@ -82,8 +102,8 @@ func loadModules() error {
 	return nil
 }
 
-// bringUp gives a link its addresses and turns it on. IPv6 addresses are usable
-// at once: nobody else is on this link, so duplicates are not looked for.
+// bringUp turns a link on, with its addresses. IPv6 addresses are usable at once:
+// nobody else has them, so duplicates are not looked for.
 func bringUp(name string, addrs ...string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {

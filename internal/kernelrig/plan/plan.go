@@ -16,23 +16,28 @@ const (
 	Modules = "/modules" // kernel modules; they are loaded in the order of their names
 )
 
-// KernelEnv names the environment variable that holds the kernel's series,
-// such as 6.12, for the tests in the guest. Elsewhere it is not set.
-const KernelEnv = "IBSM_KERNEL"
+// Environment variables for the tests in the guest. Elsewhere they are not set.
+const (
+	KernelEnv = "IBSM_KERNEL"       // the kernel's series, such as 6.12
+	PairEnv   = "IBSM_KERNEL_PAIR"  // in a guest of a pair: which of the two it is, 1 or 2
+	LocalEnv  = "IBSM_KERNEL_LOCAL" // in a guest of a pair: its own IPv6 address
+	PeerEnv   = "IBSM_KERNEL_PEER"  // and the other's
+)
 
 // A Plan says what the guest is to run.
 type Plan struct {
 	Series string        // of the kernel, such as 6.12
-	Run    string        // -test.run of every binary
+	Pair   int           // 0 alone, or 1 and 2 for two guests on one link
 	Limit  time.Duration // for all binaries together
-	Tests  []Test
+	Tests  []Test        // of a pair, each begins in both guests at the same time
 }
 
-// A Test is a compiled test binary.
+// A Test is a compiled test binary with its arguments.
 type Test struct {
 	Package string // for people: the package's folder in the tree
 	Binary  string // absolute path in the guest
 	Dir     string // where it runs, with the package's testdata
+	Args    []string
 }
 
 // Mark begins a line of the testing framework or an Event, as distinct from what
