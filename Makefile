@@ -8,8 +8,8 @@ PLATFORMS ?= linux/arm64 darwin/arm64 illumos/amd64
 
 # Tests on programs that Debian has, by the beginning of their names, and its
 # packages for them.
-BENCHES  := TestIbsim
-PACKAGES := ibsim-utils opensm infiniband-diags libibmad-dev libibumad-dev qemu-system-x86
+BENCHES  := TestIbsim|TestTshark
+PACKAGES := ibsim-utils opensm infiniband-diags libibmad-dev libibumad-dev qemu-system-x86 tshark rdmacm-utils ibverbs-providers
 
 # The Go modules of the tree. The second boots kernels for the tests TestKernel...,
 # of which RUN picks some by name; KERNEL picks one of the kernels.

@@ -67,6 +67,7 @@ func (s *simulation) Close() error {
 type simDevice struct {
 	port.Device
 	simulation *simulation
+	at         *topo.Port
 }
 
 func (d *simDevice) Close() error { return d.simulation.Close() }
@@ -88,7 +89,7 @@ func openSim(ctx context.Context, rest string) (port.Device, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return &simDevice{dev, s}, nil
+	return &simDevice{dev, s, at}, nil
 }
 
 // loadSim reads FABRIC[#NODE[/PORT]].

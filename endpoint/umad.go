@@ -41,8 +41,11 @@ func (c Config) openUMAD(_ context.Context, rest string) (port.Device, error) {
 	if err != nil {
 		return nil, err // and no device in the interface
 	}
-	return dev, nil
+	return &umadDevice{dev}, nil
 }
+
+// umadDevice is a port of this machine, beside which its RDMA CM is.
+type umadDevice struct{ *umad.Device }
 
 // listUMAD lists the ports of DEVICE, or all there are.
 func (c Config) listUMAD(_ context.Context, rest string) ([]Choice, error) {

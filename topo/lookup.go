@@ -79,6 +79,9 @@ func (s *Subnet) PortByLID(lid mad.LID) (*Port, bool) {
 	return s.byLID[lid], true
 }
 
+// IPoIB is the network that the ports' IP addresses are of.
+func (s *Subnet) IPoIB() netip.Prefix { return s.ipoib }
+
 // PortByIP finds an end port by its IPoIB address.
 func (s *Subnet) PortByIP(ip netip.Addr) (*Port, bool) {
 	for p := range s.EndPorts() {

@@ -72,9 +72,11 @@ func TestHelpExamples(t *testing.T) {
 	}
 }
 
-func manual(t *testing.T) string {
+func manual(t *testing.T) string { return document(t, "docs/command.md") }
+
+func document(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile("../../docs/command.md")
+	b, err := os.ReadFile("../../" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,25 +119,35 @@ func TestManualIsComplete(t *testing.T) {
 	}
 }
 
-// What the manual shows is what ibsm prints: in blocks of "console", lines after
+// What the manual and the README show is what ibsm prints: in blocks of "console", lines after
 // "$ " are run, and what follows is their output; a line "..." stands for any
-// number of lines.
+// number of lines. Times in micro- and milliseconds and made-up QPNs are others each
+// time.
 func TestManualExamples(t *testing.T) {
 	t.Parallel()
-	blocks := regexp.MustCompile("(?ms)^```console\n(.*?)^```").FindAllStringSubmatch(manual(t), -1)
-	if len(blocks) < 5 {
-		t.Fatalf("docs/command.md has only %d blocks of examples", len(blocks))
+	for _, doc := range []struct {
+		path   string
+		blocks int // at least
+	}{{"docs/command.md", 5}, {"README.md", 1}} {
+		blocks := regexp.MustCompile("(?ms)^```console\n(.*?)^```").FindAllStringSubmatch(document(t, doc.path), -1)
+		if len(blocks) < doc.blocks {
+			t.Fatalf("%s has only %d blocks of examples", doc.path, len(blocks))
+		}
+		for _, block := range blocks {
+			runBlock(t, doc.path, block[1])
+		}
 	}
-	for _, block := range blocks {
-		for _, example := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			line, want, _ := strings.Cut(example, "\n")
-			out, err := shell(t, line)
-			if err != nil {
-				t.Errorf("%s: %v", line, err)
-			}
-			if !shownAs(want, out) {
-				t.Errorf("%s prints\n%s\nand docs/command.md shows\n%s", line, out, want)
-			}
+}
+
+func runBlock(t *testing.T, path, block string) {
+	for _, example := range strings.Split("\n"+block, "\n$ ")[1:] {
+		line, want, _ := strings.Cut(example, "\n")
+		out, err := shell(t, line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+		if !shownAs(want, out) {
+			t.Errorf("%s prints\n%s\nand %s shows\n%s", line, out, path, want)
 		}
 	}
 }
@@ -143,6 +155,8 @@ func TestManualExamples(t *testing.T) {
 func shownAs(want, got string) bool {
 	pattern := regexp.QuoteMeta(strings.TrimSpace(want))
 	pattern = regexp.MustCompile(`(?m)^\\\.\\\.\\\.$`).ReplaceAllLiteralString(pattern, `(?s:.*)`)
+	pattern = regexp.MustCompile(` *[\d\\.]+[mµ]s`).ReplaceAllLiteralString(pattern, ` *[\d.]+[mµ]s`)
+	pattern = regexp.MustCompile(`QPN 0x[0-9a-f]{6} to 0x[0-9a-f]{6}`).ReplaceAllLiteralString(pattern, `QPN 0x[0-9a-f]{6} to 0x[0-9a-f]{6}`)
 	return regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(got))
 }
 
@@ -157,6 +171,10 @@ func TestShownAs(t *testing.T) {
 		{"a.b", "axb", false},
 		{"a...b", "a, b", false},
 		{"", "a", false},
+		{"a    12µs  b", "a 1.234ms  b", true},
+		{"a 12µs b", "a 12s b", false},
+		{"QPN 0x8af073 to 0x8af074", "QPN 0x000001 to 0xffffff", true},
+		{"QPN 0x8af073 to 0x8af074", "QPN 0x000001 to 1", false},
 	} {
 		if got := shownAs(tt.want, tt.got); got != tt.ok {
 			t.Errorf("shownAs(%q, %q) = %t", tt.want, tt.got, got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/connect"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/ports"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/sa"
@@ -54,7 +55,7 @@ func init() {
 
 // New makes the command.
 func New(host Host) *cli.App {
-	commands := []*cli.Command{ports.Command(), sa.Command(), smp.Command()}
+	commands := []*cli.Command{ports.Command(), sa.Command(), smp.Command(), connect.Command(), connect.ListenCommand()}
 	strict("ibsm", commands)
 	return &cli.App{
 		Name:      "ibsm",

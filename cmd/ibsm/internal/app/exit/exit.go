@@ -12,6 +12,7 @@ import (
 	"github.com/ibsm/ibsm/rmpp"
 	"github.com/ibsm/ibsm/sa"
 	"github.com/ibsm/ibsm/smp"
+	"github.com/ibsm/ibsm/ucma"
 )
 
 // The exit codes.
@@ -58,6 +59,15 @@ func (e *IncompleteError) Error() string {
 }
 func (e *IncompleteError) Unwrap() error { return e.Err }
 
+// ToldError is an error that the last record tells too: nothing is missing.
+type ToldError struct{ Err error }
+
+func (e *ToldError) Error() string { return e.Err.Error() }
+func (e *ToldError) Unwrap() error { return e.Err }
+
+// Told makes a ToldError.
+func Told(err error) error { return &ToldError{err} }
+
 // Code gives the exit code of an error.
 func Code(err error) int {
 	var (
@@ -67,6 +77,9 @@ func Code(err error) int {
 		saStatus   *sa.StatusError
 		smpStatus  *smp.StatusError
 		abort      *rmpp.AbortError
+		rejected   *ucma.RejectError
+		noQP       *ucma.UnreachableError
+		mismatch   *ucma.PathMismatchError
 	)
 	switch {
 	case err == nil:
@@ -75,8 +88,12 @@ func Code(err error) int {
 		return Usage
 	case errors.As(err, &incomplete):
 		return Incomplete
-	case errors.Is(err, agents.ErrTimeout):
+	case errors.Is(err, agents.ErrTimeout), errors.Is(err, ucma.ErrTimeout):
 		return NoAnswer
+	case errors.As(err, &rejected), errors.As(err, &noQP):
+		return Status
+	case errors.As(err, &mismatch):
+		return Expect
 	case errors.As(err, &abort):
 		switch {
 		case !abort.Local:

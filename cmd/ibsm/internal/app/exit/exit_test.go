@@ -13,6 +13,7 @@ import (
 	"github.com/ibsm/ibsm/rmpp"
 	"github.com/ibsm/ibsm/sa"
 	"github.com/ibsm/ibsm/smp"
+	"github.com/ibsm/ibsm/ucma"
 )
 
 // Every error that the library gives, as docs/command.md says. hint is a word of
@@ -58,6 +59,13 @@ func TestCode(t *testing.T) {
 		{&IncompleteError{7, busy}, 6, "incomplete", "--retries"},
 		{&IncompleteError{7, port.ErrGone}, 6, "incomplete", ""},
 		{&IncompleteError{3, &sa.IncompleteError{Records: 3}}, 6, "incomplete", "fewer records"},
+		{&ucma.StepError{Err: &ucma.RejectError{Reason: mad.RejectInvalidServiceID}}, 4, "error_status", ""},
+		{&ucma.StepError{Err: &ucma.UnreachableError{Status: 1}}, 4, "error_status", ""},
+		{&ucma.StepError{Err: &ucma.UnreachableError{Status: -110, Err: ucma.ETIMEDOUT}}, 3, "no_answer", "up"},
+		{&ucma.StepError{Err: context.DeadlineExceeded}, 3, "no_answer", "up"},
+		{&ucma.StepError{Err: ucma.ENODEV}, 1, "failed", ""},
+		{&ucma.StepError{Err: &ucma.PathMismatchError{}}, 5, "expectation", ""},
+		{Told(&ucma.RejectError{}), 4, "error_status", ""},
 		{&sa.IncompleteError{}, 1, "failed", "fewer records"}, // nothing of it is printed
 	} {
 		for _, err := range []error{tt.err, wrap(tt.err)} {

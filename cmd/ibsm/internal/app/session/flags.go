@@ -27,6 +27,7 @@ func Flags() []cli.Flag {
 		&cli.StringFlag{Name: "sa", Usage: "ask the SA at `ADDRESS`, not the one that the port knows"},
 		&cli.StringFlag{Name: "rmpp", Value: "user", Usage: "who puts long answers together, the device or ibsm: `kernel|user`"},
 		&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Value: render.Text, Usage: "output `FORMAT`: " + render.FormatList},
+		&cli.StringFlag{Name: "trace", Usage: "write every MAD that ibsm sends and receives to `FILE`, for Wireshark (pcapng)"},
 		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print nothing on stderr but errors", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, Usage: "tell on stderr what was asked of whom and how long it took", DisableDefaultText: true},
 	}
@@ -42,11 +43,12 @@ type flags struct {
 	sa             *mad.Addr
 	rmpp           port.RMPPMode
 	output         string
+	trace          string
 	quiet, verbose bool
 }
 
 func parseFlags(c *cli.Context) (f flags, err error) {
-	f = flags{retries: c.Int("retries"), output: c.String("output"), quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
+	f = flags{retries: c.Int("retries"), output: c.String("output"), trace: c.String("trace"), quiet: c.Bool("quiet"), verbose: c.Bool("verbose")}
 	if f.on, err = parseOn(c); err != nil {
 		return f, err
 	}

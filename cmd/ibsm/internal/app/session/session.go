@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/ibsm/ibsm/capture"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/render"
 	"github.com/ibsm/ibsm/endpoint"
@@ -49,7 +50,9 @@ type Session struct {
 	open    Opener
 	list    Lister
 	stderr  io.Writer
-	dev     port.Device
+	opened  port.Device // as it was opened
+	dev     port.Device // opened, or what traces it
+	trace   *capture.Writer
 	closers []func() error
 	sa      *sa.Client
 	smp     *smp.Client
@@ -95,7 +98,8 @@ func (s *Session) run(ctx context.Context, run func(context.Context, *Session, [
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
-	if n := s.Out.Records(); err != nil && n > 0 {
+	var told *exit.ToldError
+	if n := s.Out.Records(); err != nil && n > 0 && !errors.As(err, &told) {
 		err = &exit.IncompleteError{Got: n, Err: err}
 	}
 	return errors.Join(err, s.close())
@@ -122,6 +126,12 @@ func errorRecords(err error) []text.Object {
 func (s *Session) Flag(name string) (value string, given bool) {
 	return s.verb.String(name), s.verb.IsSet(name)
 }
+
+// Int gives the value of a flag of the verb that is a number.
+func (s *Session) Int(name string) int { return s.verb.Int(name) }
+
+// Duration gives the value of a flag of the verb that is a time.
+func (s *Session) Duration(name string) time.Duration { return s.verb.Duration(name) }
 
 // Switch tells whether a flag of the verb that takes no value is set.
 func (s *Session) Switch(name string) bool { return s.verb.Bool(name) }
@@ -151,9 +161,15 @@ func (s *Session) Device(ctx context.Context) (port.Device, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.dev = dev
 		s.closers = append(s.closers, dev.Close)
 		s.warn(dev)
+		s.opened, s.dev = dev, dev
+		if s.flags.trace != "" {
+			if err := s.startTrace(); err != nil {
+				return nil, err
+			}
+			s.dev = capture.Device(dev, s.trace)
+		}
 	}
 	return s.dev, nil
 }

@@ -1,0 +1,71 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/ibsm/ibsm/capture"
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
+	"github.com/ibsm/ibsm/endpoint"
+	"github.com/ibsm/ibsm/mad/text"
+)
+
+// Simulated tells whether the endpoint is a simulated fabric, where nothing can be
+// broken.
+func (s *Session) Simulated() bool {
+	kind, _, _ := strings.Cut(s.On, ":")
+	return strings.TrimSpace(kind) == "sim"
+}
+
+// Allow asks for --yes where the fabric is real. what is the verb, and why what it
+// does there.
+func (s *Session) Allow(what, why string) error {
+	if s.Simulated() || s.Switch("yes") {
+		return nil
+	}
+	return exit.Usagef("%s on a real fabric needs --yes: %s", what, why)
+}
+
+// CM opens the RDMA CM of the endpoint's host, of this machine if there is no device. A
+// simulated host is as cfg says.
+func (s *Session) CM(ctx context.Context, cfg endpoint.CMConfig) (endpoint.CM, error) {
+	if s.trace != nil && !s.Simulated() {
+		s.Say("the kernel sends and receives the CM's messages itself: the trace lacks them")
+	}
+	cfg.Trace = s.trace
+	cm, err := endpoint.OpenCM(ctx, s.opened, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.closers = append(s.closers, cm.Close)
+	return cm, nil
+}
+
+// startTrace makes the file of --trace.
+func (s *Session) startTrace() error {
+	f, err := os.Create(s.flags.trace)
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	s.trace = capture.NewWriter(f)
+	s.closers = append(s.closers, func() error {
+		err := s.trace.Close()
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return fmt.Errorf("--trace %s: %w", s.flags.trace, err)
+		}
+		return nil
+	})
+	return nil
+}
+
+// Say tells people something on stderr, unless --quiet.
+func (s *Session) Say(format string, args ...any) {
+	if !s.flags.quiet {
+		fmt.Fprintln(s.stderr, text.Printable(fmt.Sprintf(format, args...)))
+	}
+}
