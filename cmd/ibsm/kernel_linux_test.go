@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"strings"
@@ -47,6 +48,7 @@ func TestKernelSA(t *testing.T) {
 		{sa + " sa get classportinfo", 0, []string{"SA ClassPortInfo:\n", "Class version............2\n"}},
 		{sa + " --rmpp kernel -o csv sa table node", 0, []string{"demo switch 2"}},
 		{sa + " -o csv sa table node", 0, []string{"demo switch 2"}},
+		{sa + " --trace /tmp/sa.pcapng -o csv sa table node", 0, []string{"demo switch 2"}},
 		{sa + " sa path h1 h8", 0, []string{"dgid....................fe80::200:1:0:801\n"}},
 		{sa + " --partition 0x7fff sa get node LID=8", 0, []string{"NodeDescription.........h8\n"}},
 		{sa + " --partition 0x8001 sa get node LID=8", 1, []string{"port rxe0/1 is not in it, its P_Keys are [0xffff]"}},
@@ -70,5 +72,14 @@ func TestKernelSA(t *testing.T) {
 				t.Errorf("ibsm %s: no %q in\n%s", tt.args, want, out)
 			}
 		}
+	}
+	// The block types of pcapng: a section header first, then packets.
+	trace, err := os.ReadFile("/tmp/sa.pcapng")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const section, packet = "\x0a\x0d\x0d\x0a", "\x06\x00\x00\x00"
+	if !bytes.HasPrefix(trace, []byte(section)) || bytes.Count(trace, []byte(packet)) < 2 || !bytes.Contains(trace, []byte("demo switch 2")) {
+		t.Errorf("the trace of %d bytes has no request and answer", len(trace))
 	}
 }
