@@ -180,7 +180,8 @@ func (m *Machine) Listen(serviceID uint64) (*ID, error) {
 }
 
 // Receive takes a MAD that arrived from an address, under a P_Key. What is no
-// CM message is counted and dropped. b is not kept.
+// CM message is counted and dropped. On Ethernet the hop limit of from is that of
+// the way back. b is not kept.
 func (m *Machine) Receive(now time.Time, from mad.AddressVector, pkey mad.PKey, b *[mad.Size]byte) {
 	if m.closed {
 		return
@@ -198,7 +199,7 @@ func (m *Machine) Receive(now time.Time, from mad.AddressVector, pkey mad.PKey, 
 		m.stats.Invalid++
 		return
 	}
-	r.from = answerTo(from)
+	r.from = m.answerTo(from)
 	msg := Message(h.AttributeID - REQ.Attribute())
 	m.stats.Received[msg]++
 	switch handlers[msg](m, &r) {

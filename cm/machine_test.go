@@ -195,14 +195,14 @@ func TestEthernet(t *testing.T) {
 	from := mad.AddressVector{QPN: 1, SL: 3, HasGRH: true, GRH: mad.GRH{GID: gid(5), GIDIndex: 1, HopLimit: 63, TrafficClass: 0x20, FlowLabel: 0x12345}}
 	b.Receive(start, from, 0xffff, &p.MAD)
 	e, _ := b.Event()
-	if e.REQ == nil || e.REQ.Primary.HopLimit != 255 || e.REQ.Primary.DLID != 0 || e.REQ.Primary.SLID != 0 || e.REQ.Primary.TClass != 0x20 {
+	if e.REQ == nil || e.REQ.Primary.HopLimit != 63 || e.REQ.Primary.DLID != 0 || e.REQ.Primary.SLID != 0 || e.REQ.Primary.TClass != 0x20 {
 		t.Fatalf("event %+v, %+v", e, e.REQ)
 	}
 	if err := e.ID.Reply(start, reply()); err != nil {
 		t.Fatal(err)
 	}
 	b.Next(&p)
-	to.GRH.GID, to.GRH.HopLimit = gid(5), 255
+	to.GRH.GID, to.GRH.HopLimit = gid(5), 63
 	if p.Addr != to {
 		t.Errorf("the REP goes to %+v, want %+v", p.Addr, to)
 	}

@@ -39,10 +39,12 @@ func ackTimeout(delay, lifeTime uint8) uint8 {
 func (m *Machine) roce() bool { return m.cfg.Info.LinkLayer == port.LinkEthernet }
 
 // answerTo makes an answer's address of that of a received MAD
-// (ib_init_ah_attr_from_wc). It goes to QP1 whatever the source.
-func answerTo(from mad.AddressVector) mad.AddressVector {
+// (ib_init_ah_attr_from_wc). It goes to QP1 whatever the source. On Ethernet the
+// hop limit is that of the host's route (ib_resolve_unicast_gid_dmac), which the
+// received address says.
+func (m *Machine) answerTo(from mad.AddressVector) mad.AddressVector {
 	from.QPN = mad.QPGSI
-	if from.HasGRH {
+	if from.HasGRH && !m.roce() {
 		from.GRH.HopLimit = 0xff
 	}
 	return from

@@ -175,13 +175,15 @@ type simCMFile struct {
 // Exec starts the CM of a host before its address is resolved: a fabric may have
 // thousands that nobody asks for.
 func (f *simCMFile) Exec(cmd, mem []byte) error {
-	switch c, _ := f.Dialect().ParseCommand(cmd); c := c.(type) {
-	case ucma.ResolveIP:
-		if err := f.cm.wake(c.Dst); err != nil {
-			return err
+	if h, _ := f.Dialect().ParseHeader(cmd); h.Op == ucma.OpResolveIP || h.Op == ucma.OpResolveAddr {
+		var err error
+		switch c, _ := f.Dialect().ParseCommand(cmd); c := c.(type) {
+		case ucma.ResolveIP:
+			err = f.cm.wake(c.Dst)
+		case ucma.ResolveAddr:
+			err = f.cm.wake(c.Dst)
 		}
-	case ucma.ResolveAddr:
-		if err := f.cm.wake(c.Dst); err != nil {
+		if err != nil {
 			return err
 		}
 	}

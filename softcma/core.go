@@ -41,7 +41,7 @@ func newCore(cfg Config, info port.Info, random func() uint32) *core {
 		binds: map[bindKey]*bindList{}, groups: map[mad.GID]*group{},
 	}
 	c.show(info)
-	c.cm = cm.New(cm.Config{Info: c.info, TIDHigh: tidHigh, Random: random()})
+	c.cm = cm.New(cm.Config{Info: c.info, TIDHigh: tidHigh, Random: random(), AckDelay: cfg.AckDelay})
 	return c
 }
 

@@ -21,21 +21,29 @@ type event struct {
 
 // settle handles what the CM has to tell.
 func (c *core) settle(now time.Time) {
-	for e, ok := c.cm.Event(); ok; e, ok = c.cm.Event() {
-		switch e.Type {
-		case cm.EventREQReceived, cm.EventSIDRREQReceived:
-			switch err := c.requested(now, &e); err {
-			case nil:
-			case ucma.ENOMEM:
-				e.ID.Discard(now) // the peer will try again
-			default:
-				e.ID.Destroy(now)
-			}
-		case cm.EventSIDRREQError, cm.EventSIDRREPReceived:
-			c.sidrReplied(now, &e)
-		default:
-			c.connEvent(now, &e)
+	for {
+		e, ok := c.cm.Event()
+		if !ok {
+			return
 		}
+		c.handle(now, e)
+	}
+}
+
+func (c *core) handle(now time.Time, e cm.Event) {
+	switch e.Type {
+	case cm.EventREQReceived, cm.EventSIDRREQReceived:
+		switch err := c.requested(now, &e); err {
+		case nil:
+		case ucma.ENOMEM:
+			e.ID.Discard(now) // the peer will try again
+		default:
+			e.ID.Destroy(now)
+		}
+	case cm.EventSIDRREQError, cm.EventSIDRREPReceived:
+		c.sidrReplied(now, &e)
+	default:
+		c.connEvent(now, &e)
 	}
 }
 

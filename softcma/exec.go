@@ -402,5 +402,6 @@ func (x *call) migrate(cmd ucma.MigrateID) error {
 		x.file.events = append(x.file.events, events...)
 		x.file.rouse()
 	}
+	x.out = len(x.mem) // what the program says of it is not looked at
 	return x.store(&ucma.DestroyIDResp{EventsReported: ctx.reported})
 }

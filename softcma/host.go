@@ -50,6 +50,9 @@ type Config struct {
 	// IfIndex is the number of the network interface, which a link-local address
 	// has as its ScopeID. 0: 2.
 	IfIndex uint32
+	// AckDelay is the channel adapter's Local CA ACK Delay (IBA 11.2.1.2): 4.096 us
+	// * 2^n.
+	AckDelay uint8
 }
 
 // Neighbour is a port as IP hosts see each other.
@@ -73,6 +76,8 @@ type Host struct {
 	closed  bool // nothing happens any more
 	timer   *time.Timer
 	armed   time.Time // when timer fires; zero if it does not
+	out     cm.Packet // the one that is being sent, and its message
+	msg     port.Message
 }
 
 // New starts the RDMA CM on a port of dev, which must send transaction ids as
@@ -164,11 +169,11 @@ func (h *Host) leave(now time.Time) {
 	if h.closed {
 		return
 	}
-	var pkt cm.Packet
-	for h.core.cm.Next(&pkt) {
-		if to, ok := h.core.addressOf(&pkt); ok {
+	for h.core.cm.Next(&h.out) {
+		if to, ok := h.core.addressOf(&h.out); ok {
+			h.msg = port.Message{Agent: h.agent, Addr: to, Data: h.out.MAD[:]}
 			// What cannot be sent is lost, as on the way.
-			_ = h.port.Send(&port.Message{Agent: h.agent, Addr: to, Data: pkt.MAD[:]})
+			_ = h.port.Send(&h.msg)
 		}
 	}
 	for _, q := range h.core.queries {

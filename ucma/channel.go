@@ -148,7 +148,10 @@ func (c *Channel) destroy(cmd Command, uid uint64, have func() uint32) error {
 	return err
 }
 
-// doDestroy takes care that events of other ids survive.
+// doDestroy takes care that events of other ids survive, as far as that can be done: on
+// illumos one that comes between the last fetch and the command is lost. So who has
+// several ids on a channel there, as a listener with its connections has, must bound
+// its waits.
 func (c *Channel) doDestroy(cmd Command, r *DestroyIDResp) error {
 	if c.dialect == Illumos && cmd.Op() == OpDestroyID {
 		// It empties the event queue of the whole open file

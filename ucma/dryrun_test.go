@@ -23,7 +23,7 @@ func TestDryRun(t *testing.T) {
 	}{
 		{"linux, kernel's path", Linux, ConnectConfig{}, []Op{OpCreateID, OpResolveAddr, OpResolveRoute, OpQueryRoute, OpQuery, OpInitQPAttr, OpConnect, OpInitQPAttr, OpInitQPAttr, OpAccept, OpDisconnect, OpDestroyID}},
 		{"linux, path set", Linux, ConnectConfig{PathRecord: &path}, []Op{OpCreateID, OpResolveAddr, OpSetOption, OpQueryRoute, OpQuery, OpInitQPAttr, OpConnect, OpInitQPAttr, OpInitQPAttr, OpAccept, OpDisconnect, OpDestroyID}},
-		{"linux, datagram from an address", Linux, ConnectConfig{PortSpace: PortSpaceUDP, Source: Sockaddr{IP: netip.MustParseAddrPort("192.0.2.2:0")}}, []Op{OpCreateID, OpBind, OpResolveAddr, OpResolveRoute, OpQueryRoute, OpQuery, OpInitQPAttr, OpConnect, OpDestroyID}},
+		{"linux, datagram from an address", Linux, ConnectConfig{PortSpace: PortSpaceUDP, Source: Sockaddr{IP: netip.MustParseAddrPort("192.0.2.2:0")}}, []Op{OpCreateID, OpBind, OpResolveAddr, OpResolveRoute, OpQueryRoute, OpQuery, OpConnect, OpInitQPAttr, OpDestroyID}},
 		{"illumos", Illumos, ConnectConfig{PathRecord: &path}, []Op{OpCreateID, OpResolveIP, OpResolveRoute, OpQueryRoute, OpInitQPAttr, OpConnect, OpInitQPAttr, OpInitQPAttr, OpAccept, OpDisconnect, OpDestroyID}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

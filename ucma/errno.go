@@ -17,10 +17,12 @@ func (e Errno) Error() string { return string(e) }
 // Timeout tells whether it is ETIMEDOUT.
 func (e Errno) Timeout() bool { return e == ETIMEDOUT }
 
-// Is lets errors.Is find fs.ErrPermission, fs.ErrNotExist and
-// errors.ErrUnsupported.
+// Is lets errors.Is find fs.ErrPermission, fs.ErrNotExist, errors.ErrUnsupported,
+// and ErrGone: ENXIO is what commands of an id get whose device has been removed.
 func (e Errno) Is(target error) bool {
 	switch target {
+	case ErrGone:
+		return e == ENXIO
 	case fs.ErrPermission:
 		return e == EPERM || e == EACCES
 	case fs.ErrNotExist:

@@ -82,13 +82,13 @@ func (f *flow) step(ctx context.Context, name string, do func() (detail string, 
 	s.Duration = time.Since(start)
 	f.mu.Lock()
 	f.steps = append(f.steps, s)
-	failed := &StepError{Step: name, Peer: f.peer, Path: f.path, Steps: f.steps[:len(f.steps):len(f.steps)], Err: s.Err}
+	path := f.path
 	f.mu.Unlock()
 	if f.progress != nil {
 		f.progress(s)
 	}
 	if s.Err != nil {
-		return failed
+		return &StepError{Step: name, Peer: f.peer, Path: path, Steps: f.list(), Err: s.Err}
 	}
 	return nil
 }

@@ -142,12 +142,14 @@ func (c *Connection) prepare(ctx context.Context, target Target, cfg *ConnectCon
 // shake does the handshake.
 func (c *Connection) shake(ctx context.Context, _ Target, cfg *ConnectConfig) error {
 	f := c.flow
-	if err := f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init); err != nil {
-		return err
-	}
+	datagram := c.id.qpType == QPTypeUD
 	answer := EventConnectResponse
-	if c.id.qpType == QPTypeUD {
+	if datagram {
+		// The queue pair goes to INIT with the peer's Q_Key. To ask before would
+		// settle the id's, and one of another is refused (cma.c, cma_set_qkey).
 		answer = EventEstablished
+	} else if err := f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init); err != nil {
+		return err
 	}
 	err := f.step(ctx, StepConnect, func() (string, error) {
 		param := ConnParam{
@@ -165,8 +167,11 @@ func (c *Connection) shake(ctx context.Context, _ Target, cfg *ConnectConfig) er
 		c.learn(&e)
 		return c.describe(), nil
 	})
-	if err != nil || c.id.qpType == QPTypeUD {
+	if err != nil {
 		return err
+	}
+	if datagram {
+		return f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init)
 	}
 	if err := f.qpAttr(ctx, c.id, StepQPRTR, QPStateRTR, &c.RTR); err != nil {
 		return err

@@ -35,7 +35,7 @@ func roceAddr(port uint16) ucma.Sockaddr {
 }
 
 // serve accepts n requests, until the peer ends each.
-func serve(ctx context.Context, t *testing.T, l *ucma.Listener, n int) *sync.WaitGroup {
+func serve(ctx context.Context, t testing.TB, l *ucma.Listener, n int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {

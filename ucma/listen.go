@@ -183,10 +183,17 @@ func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*Connection, er
 
 func (c *Connection) accept(ctx context.Context, cfg *AcceptConfig) error {
 	f := c.flow
+	datagram := c.id.qpType == QPTypeUD
+	if datagram && cfg.QKey != 0 {
+		// To ask first would settle the id's Q_Key (cma.c, cma_ib_init_qp_attr).
+		if err := c.answer(ctx, cfg, datagram); err != nil {
+			return err
+		}
+		return f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init)
+	}
 	if err := f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init); err != nil {
 		return err
 	}
-	datagram := c.id.qpType == QPTypeUD
 	if !datagram {
 		if err := f.qpAttr(ctx, c.id, StepQPRTR, QPStateRTR, &c.RTR); err != nil {
 			return err
@@ -195,7 +202,12 @@ func (c *Connection) accept(ctx context.Context, cfg *AcceptConfig) error {
 			return err
 		}
 	}
-	return f.step(ctx, StepAccept, func() (string, error) {
+	return c.answer(ctx, cfg, datagram)
+}
+
+// answer sends the REP or SIDR_REP.
+func (c *Connection) answer(ctx context.Context, cfg *AcceptConfig, datagram bool) error {
+	return c.flow.step(ctx, StepAccept, func() (string, error) {
 		err := c.id.Accept(ConnParam{
 			QPNum: cfg.QPN, QKey: cfg.QKey, PrivateData: cfg.PrivateData, SRQ: cfg.SRQ,
 			ResponderResources: cfg.ResponderResources, InitiatorDepth: cfg.InitiatorDepth, FlowControl: cfg.FlowControl,

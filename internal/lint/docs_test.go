@@ -167,7 +167,7 @@ func requirements(gomod string) (modules []string, err error) {
 
 // benchmarks: every row of bench/run's table names a benchmark that exists.
 func benchmarks(t *tree) (bad []string) {
-	row := regexp.MustCompile(`^\s*row\s+'[^']+'\s+\./(\S+)\s+(Benchmark\w+)`)
+	row := regexp.MustCompile(`^\s*(?:kernel_)?row\s+'[^']+'\s+\./(\S+)\s+(Benchmark\w+)`)
 	found := false
 	for i, line := range strings.Split(t.text("bench/run"), "\n") {
 		m := row.FindStringSubmatch(line)
