@@ -74,7 +74,7 @@ type Connection struct {
 	Path     mad.PathRecord  // the path in use, as QUERY_ROUTE reports it
 	Route    QueryRouteResp  // with addresses and device
 	Init     QPAttr          // with which the own queue pair goes to INIT,
-	RTR, RTS QPAttr          // and on; zero for a datagram id
+	RTR, RTS QPAttr          // and on; zero for a datagram id, whose Q_Key to use is UD's
 
 	LocalQPN, RemoteQPN uint32
 	Param               ConnParam // the peer's, of its REQ or REP
@@ -145,8 +145,8 @@ func (c *Connection) shake(ctx context.Context, _ Target, cfg *ConnectConfig) er
 	datagram := c.id.qpType == QPTypeUD
 	answer := EventConnectResponse
 	if datagram {
-		// The queue pair goes to INIT with the peer's Q_Key. To ask before would
-		// settle the id's, and one of another is refused (cma.c, cma_set_qkey).
+		// To ask for INIT before would settle the id's Q_Key at the default, and a
+		// peer with another is refused then (cma.c, cma_set_qkey).
 		answer = EventEstablished
 	} else if err := f.qpAttr(ctx, c.id, StepQPInit, QPStateInit, &c.Init); err != nil {
 		return err

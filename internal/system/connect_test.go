@@ -370,13 +370,15 @@ func testConnect(t *testing.T, h *cmHouse, d *ucma.Dialect, fed bool) {
 		0s h8>DREP`)
 }
 
-// A datagram server with a Q_Key of its own: its client's queue pair gets the
-// same (cma.c, cma_sidr_rep_handler).
+// A datagram server with a Q_Key of its own, which ids bound to a GID may have
+// (ucma.c, ucma_copy_conn_param): its client hears of it (cma.c,
+// cma_sidr_rep_handler).
 func TestConnectQKey(t *testing.T) {
 	onCMs(t, sim.Config{}, func(t *testing.T, h *cmHouse) {
 		const qkey = 0x11111111
 		client, server := h.host("h2"), h.host("h8")
-		l := server.listen(ucma.Linux, server.at(), ucma.ListenConfig{PortSpace: ucma.PortSpaceUDP})
+		at := server.atGID(ucma.PortSpaceUDP)
+		l := server.listen(ucma.Linux, at, ucma.ListenConfig{PortSpace: ucma.PortSpaceUDP})
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -390,15 +392,12 @@ func TestConnectQKey(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if c.Init.QKey != qkey {
-				t.Errorf("the server's queue pair has Q_Key %#x, want %#x", c.Init.QKey, qkey)
-			}
 			h.check(c.Close())
 		}()
-		c, err := client.connect(t.Context(), ucma.Linux, server.at(), ucma.ConnectConfig{PortSpace: ucma.PortSpaceUDP})
+		c, err := client.connect(t.Context(), ucma.Linux, at, ucma.ConnectConfig{PortSpace: ucma.PortSpaceUDP})
 		h.must(err)
-		if c.UD.QKey != qkey || c.Init.QKey != qkey {
-			t.Errorf("Q_Key %#x, and %#x for the queue pair, want %#x", c.UD.QKey, c.Init.QKey, qkey)
+		if c.UD.QKey != qkey {
+			t.Errorf("Q_Key %#x, want %#x", c.UD.QKey, qkey)
 		}
 		h.check(c.Close())
 		<-done
