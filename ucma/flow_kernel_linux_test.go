@@ -207,37 +207,3 @@ func TestKernelMulticast(t *testing.T) {
 		t.Errorf("steps %v, want %v", got, want)
 	}
 }
-
-// Many at once, in both directions of one port.
-func TestKernelFlowMany(t *testing.T) {
-	open, ctx := kernel(t)
-	l, err := open.Listen(ctx, roceAddr(0), ucma.ListenConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const n = 500
-	served := serve(ctx, t, l, n)
-	var all sync.WaitGroup
-	start := time.Now()
-	for range n {
-		all.Go(func() {
-			c, err := open.Connect(ctx, ucma.Target{Addr: l.Addr}, ucma.ConnectConfig{})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if err := errors.Join(c.Disconnect(ctx), c.Close()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	served.Wait()
-	t.Logf("%d connections in %v", n, time.Since(start))
-	if err := l.Close(); err != nil {
-		t.Error(err)
-	}
-	if got := l.Stats(); got.Unknown+got.Unclaimed+got.Missing+got.Refused != 0 {
-		t.Errorf("stats %+v", got)
-	}
-}

@@ -31,9 +31,10 @@ type report struct {
 
 // complaint is how the kernel's serious messages begin (lib/bug.c, kernel/panic.c,
 // arch/x86/kernel/traps.c, kernel/hung_task.c, kernel/rcu/tree_stall.h, lib/ubsan.c,
-// mm/oom_kill.c, net/core/dev.c).
+// mm/oom_kill.c, net/core/dev.c), and how its CM says that an id does not go
+// (drivers/infiniband/core/cm.c).
 var complaint = regexp.MustCompile(`\b(WARNING|BUG|Oops|UBSAN|KASAN|KFENCE): ` +
-	`|\bINFO: (task|rcu\w*) |kernel BUG at |Kernel panic|Out of memory|general protection fault|divide error|invalid opcode|double fault|unregister_netdevice: waiting`)
+	`|\bINFO: (task|rcu\w*) |kernel BUG at |Kernel panic|Out of memory|general protection fault|divide error|invalid opcode|double fault|unregister_netdevice: waiting|cm_destroy_id_wait_timeout`)
 
 // tolerated lists complaints that are not ours, each with the reason. None so far.
 var tolerated = []struct{ message, why string }{}
