@@ -77,7 +77,7 @@ func (p *Packet) Shown(name string) string {
 func Decode(t testing.TB, file string, args ...string) []Packet {
 	t.Helper()
 	Need(t)
-	cmd := exec.CommandContext(t.Context(), "tshark", append([]string{"-r", file, "-n", "-T", "pdml", "--disable-protocol", "sdp"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "tshark", append([]string{"-r", file, "-n", "-T", "pdml", "--disable-protocol", "infiniband_sdp"}, args...)...)
 	// Settings of the user may change what is dissected.
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	var said bytes.Buffer

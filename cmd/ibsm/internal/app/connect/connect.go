@@ -29,14 +29,14 @@ The latter three and nodes are looked up at the SA and asked for by GID
 address here, so write gid:fe80::1 for a GID.
 
 What is tested is the control plane: ibsm makes no queue pair, and announces a
-number that no queue pair has. A peer that accepts does take its own to
+number that hardly any queue pair has. A peer that accepts does take its own to
 RTS, so on a real fabric --yes is needed. The connection is ended at once,
 unless --hold says otherwise.
 
 The path is asked for at the SA, set by SET_OPTION IB_PATH, and compared with
 what QUERY_ROUTE reports; with --path kernel, and on Ethernet, the kernel finds
-it. Every host of a simulated fabric accepts at port ` + fmt.Sprint(endpoint.EchoPort) + `, and sends back the private
-data that it got.
+it. Every host of a simulated fabric accepts at port ` + fmt.Sprint(endpoint.EchoPort) + `, of the port spaces tcp and
+udp, and sends back the private data that it got.
 
 Examples:
 
@@ -51,7 +51,7 @@ Examples:
 			&cli.StringFlag{Name: "pkey", Usage: "connect in the partition of `P_KEY`, to a GID", DefaultText: "the port's first"},
 			&cli.IntFlag{Name: "count", Value: 1, Usage: "connect `N` times, one after another"},
 			&cli.DurationFlag{Name: "hold", Usage: "keep each connection up for `TIME`"},
-			&cli.DurationFlag{Name: "limit", Usage: "give up after `TIME`", DefaultText: "the CM does, after more than a minute"},
+			&cli.DurationFlag{Name: "limit", Usage: "give each connection `TIME` to be made, and as much to end", DefaultText: "the CM gives up, after more than a minute"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the commands for the kernel, and write none", DisableDefaultText: true},
 			&cli.StringFlag{Name: "dialect", Value: ucma.Linux.String(), Usage: "command interface of a simulated host, and of --dry-run: `linux|illumos`"},
 			yesFlag(),
@@ -87,24 +87,32 @@ func connect(ctx context.Context, s *session.Session, args []string) error {
 	if err != nil {
 		return err
 	}
-	if r.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(r.count)*(r.limit+r.hold), errLimit)
-		defer cancel()
-	}
-	if err := r.aim(ctx); err != nil {
+	s.Out.Live()
+	if err := r.within(ctx, r.aim); err != nil {
 		return err
 	}
 	if r.dryRun {
 		return r.show(ctx)
 	}
-	if err := s.Out.Columns(connectionMembers(r, nil, nil)); err != nil {
+	if err := s.Out.Columns(connectionMembers(r, "", &ucma.Connection{}, nil)); err != nil {
 		return err
 	}
 	return r.all(ctx)
 }
 
-var errLimit = errors.New("--limit is over")
+// within does something that may take --limit.
+func (r *run) within(ctx context.Context, do func(context.Context) error) error {
+	if r.limit == 0 {
+		return do(ctx)
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.limit)
+	defer cancel()
+	err := do(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return &exit.LimitError{Limit: r.limit, Err: err}
+	}
+	return err
+}
 
 // run is one call of connect.
 type run struct {
@@ -140,14 +148,12 @@ func (r *run) all(ctx context.Context) error {
 }
 
 func (r *run) one(ctx context.Context, i int) error {
-	if r.limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, r.limit, errLimit)
-		defer cancel()
-	}
 	cfg := ucma.ConnectConfig{
 		PortSpace: r.ps, Source: r.source, Path: r.via, PrivateData: r.privateData, QPN: r.qpn,
-		RetryCount: 7, RNRRetryCount: 7,
+		RetryCount: 7, RNRRetryCount: 7, ResolveTimeout: r.s.Tries(),
+	}
+	if cfg.QPN == 0 {
+		cfg.QPN = ucma.UnusedQPN()
 	}
 	if err := r.heading(i); err != nil {
 		return err
@@ -156,21 +162,23 @@ func (r *run) one(ctx context.Context, i int) error {
 		cfg.Progress = r.line
 	}
 	start := time.Now()
-	c, err := r.open.Connect(ctx, r.target, cfg)
+	var c *ucma.Connection
+	err := r.within(ctx, func(ctx context.Context) (err error) {
+		c, err = r.open.Connect(ctx, r.target, cfg)
+		return err
+	})
 	if err != nil {
-		return r.failed(err)
+		return r.failed(cfg.QPN, err)
 	}
 	up := time.Since(start)
-	if r.hold > 0 {
-		if err = r.keep(ctx, c); err != nil {
-			return errors.Join(err, c.Close())
-		}
-	}
-	err = c.Disconnect(ctx)
-	if closeErr := c.Close(); err == nil {
-		err = closeErr
-	}
 	r.times = append(r.times, up)
+	if r.hold > 0 {
+		err = r.keep(ctx, c)
+	}
+	if err == nil {
+		err = r.within(ctx, c.Disconnect)
+	}
+	err = errors.Join(err, c.Close())
 	if recordErr := r.record(c, up); recordErr != nil {
 		return recordErr
 	}
@@ -182,14 +190,14 @@ func (r *run) one(ctx context.Context, i int) error {
 
 // keep waits while the connection is up.
 func (r *run) keep(ctx context.Context, c *ucma.Connection) error {
-	ctx, cancel := context.WithTimeout(ctx, r.hold)
+	held, cancel := context.WithTimeout(ctx, r.hold)
 	defer cancel()
-	err := c.Wait(ctx)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		return nil
+	switch err := c.Wait(held); {
 	case err == nil:
 		return fmt.Errorf("%v ended the connection before --hold %v was over", r.target, r.hold)
+	case held.Err() != nil && ctx.Err() == nil:
+		return nil
+	default:
+		return err
 	}
-	return err
 }

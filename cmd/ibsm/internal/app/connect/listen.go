@@ -53,7 +53,7 @@ type server struct {
 	reject bool
 
 	mu  sync.Mutex // the output, and err
-	err error      // of the output
+	err error      // of the output, and the first connection that failed
 }
 
 func listen(ctx context.Context, s *session.Session, args []string) error {
@@ -68,6 +68,8 @@ func listen(ctx context.Context, s *session.Session, args []string) error {
 		return exit.Usagef("--count %d: it is a number from 0 on; 0 goes on", l.count)
 	case limit < 0:
 		return exit.Usagef("--limit %v: it is a time, such as 5s", limit)
+	case l.qpn != 0 && l.count != 1:
+		return exit.Usagef("--qpn: one number is for one connection: add --count 1")
 	case backlog < 1:
 		return exit.Usagef("--backlog %d: it is a number from 1 on", backlog)
 	}
@@ -87,12 +89,13 @@ func listen(ctx context.Context, s *session.Session, args []string) error {
 	if err := s.Allow("listen", "peers take their queue pairs to RTS against one that does not exist"); err != nil {
 		return err
 	}
-	if s.Simulated() { // this machine's CM needs no port that MADs go by
-		if _, err := s.Device(ctx); err != nil {
-			return err
-		}
+	if _, err := s.Host(ctx); err != nil {
+		return err
+	}
+	if s.Simulated() {
 		s.Say("nobody else is on this simulated fabric")
 	}
+	s.Out.Live()
 	cm, err := s.CM(ctx, endpoint.CMConfig{NoEcho: true})
 	if err != nil {
 		return err
@@ -105,16 +108,17 @@ func listen(ctx context.Context, s *session.Session, args []string) error {
 		return err
 	}
 	s.Say("listening at %v, port space %v", listener.Addr, l.ps)
+	serving := ctx
 	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, errLimit)
+		serving, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	err = l.serve(ctx, listener)
-	if errors.Is(err, context.DeadlineExceeded) && context.Cause(ctx) == errLimit {
+	err = l.serve(serving, listener)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = nil // as it was asked for
 	}
-	return errors.Join(err, listener.Close())
+	return errors.Join(err, l.failed(), listener.Close())
 }
 
 // serve takes requests until there were enough, and waits for what came of them.
@@ -128,15 +132,28 @@ func (l *server) serve(ctx context.Context, listener *ucma.Listener) error {
 		}
 		running.Go(func() { l.take(ctx, r) })
 	}
-	running.Wait()
-	return l.err
+	return nil
+}
+
+// failed is what went wrong with the output or a connection.
+func (l *server) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		return nil
+	}
+	return exit.Told(l.err)
 }
 
 // take answers a request, and stays with the connection until the peer ends it.
 func (l *server) take(ctx context.Context, r *ucma.Request) {
 	if l.reject {
+		state := "rejected"
 		err := r.Reject(ctx, 0, l.privateData)
-		l.record(r, "rejected", 0, err)
+		if err != nil {
+			state = "failed"
+		}
+		l.record(r, state, 0, err)
 		return
 	}
 	c, err := r.Accept(ctx, ucma.AcceptConfig{PrivateData: l.privateData, QPN: l.qpn, RNRRetryCount: 7})
@@ -158,6 +175,9 @@ func (l *server) record(r *ucma.Request, state string, qpn uint32, err error) {
 	defer l.mu.Unlock()
 	if err != nil {
 		l.s.Say("%v: %v", r.Peer, err)
+		if l.err == nil {
+			l.err = fmt.Errorf("connection from %v: %w", r.Peer, err)
+		}
 	}
 	line := fmt.Sprintf("%s from %v", state, r.Peer)
 	if r.RemoteQPN != 0 {
@@ -166,7 +186,9 @@ func (l *server) record(r *ucma.Request, state string, qpn uint32, err error) {
 	if len(r.PrivateData) > 0 {
 		line += ", private data " + printableData(r.PrivateData)
 	}
-	l.err = errors.Join(l.err, l.s.Out.Record("Request", requestMembers(r, state, qpn), []byte(line+"\n")))
+	if err := l.s.Out.Record("Request", requestMembers(r, state, qpn), []byte(line+"\n")); err != nil && l.err == nil {
+		l.err = err
+	}
 }
 
 func requestMembers(r *ucma.Request, state string, qpn uint32) text.Object {

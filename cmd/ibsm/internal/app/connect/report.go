@@ -37,16 +37,20 @@ func micro(d time.Duration) string { return d.Round(time.Microsecond).String() }
 
 // record writes a connection that was made.
 func (r *run) record(c *ucma.Connection, up time.Duration) error {
-	return r.s.Out.Record("Connection", connectionMembers(r, c, c.Steps()), r.plain(c, up))
+	return r.s.Out.Record("Connection", connectionMembers(r, "established", c, c.Steps()), r.plain(c, up))
 }
 
 // failed writes one that was not, with its steps, and gives its error.
-func (r *run) failed(err error) error {
+func (r *run) failed(qpn uint32, err error) error {
 	var step *ucma.StepError
 	if !errors.As(err, &step) {
 		return err
 	}
-	if recordErr := r.s.Out.Record("Connection", connectionMembers(r, nil, step.Steps), nil); recordErr != nil {
+	c := &ucma.Connection{LocalQPN: qpn}
+	if step.Path != nil {
+		c.Path = *step.Path
+	}
+	if recordErr := r.s.Out.Record("Connection", connectionMembers(r, "failed", c, step.Steps), nil); recordErr != nil {
 		return recordErr
 	}
 	return exit.Told(err)
@@ -73,23 +77,18 @@ func (r *run) summary() error {
 		return nil
 	}
 	slices.Sort(r.times)
+	n := len(r.times)
+	middle := (r.times[(n-1)/2] + r.times[n/2]) / 2
 	var sum time.Duration
 	for _, d := range r.times {
 		sum += d
 	}
-	return r.s.Out.Text(fmt.Appendf(nil, "# %d connections: %s at least, %s in the middle, %s at most, %s on average\n", len(r.times),
-		micro(r.times[0]), micro(r.times[len(r.times)/2]), micro(r.times[len(r.times)-1]), micro(sum/time.Duration(len(r.times)))))
+	return r.s.Out.Text(fmt.Appendf(nil, "# %d connections: %s at least, %s in the middle, %s at most, %s on average\n", n,
+		micro(r.times[0]), micro(middle), micro(r.times[n-1]), micro(sum/time.Duration(n))))
 }
 
-// connectionMembers are a connection for the structured formats: one that was made, or
-// with c nil one that was not.
-func connectionMembers(r *run, c *ucma.Connection, steps []ucma.Step) text.Object {
-	state := "failed"
-	if c == nil {
-		c = &ucma.Connection{}
-	} else {
-		state = "established"
-	}
+// connectionMembers are a connection for the structured formats.
+func connectionMembers(r *run, state string, c *ucma.Connection, steps []ucma.Step) text.Object {
 	list := []any{}
 	for _, s := range steps {
 		o := text.Object{{Name: "step", Value: s.Name}, {Name: "microseconds", Value: s.Duration.Microseconds()}, {Name: "detail", Value: s.Detail}, {Name: "error", Value: ""}}

@@ -102,6 +102,8 @@ func newRun(s *session.Session, address string) (*run, error) {
 		return nil, exit.Usagef("--hold %v: it is a time, such as 5s", r.hold)
 	case r.limit < 0:
 		return nil, exit.Usagef("--limit %v: it is a time, such as 5s", r.limit)
+	case r.dryRun && (r.count > 1 || r.hold > 0):
+		return nil, exit.Usagef("--dry-run shows one connection that is ended at once: leave --count and --hold away")
 	case r.qpn != 0 && r.count > 1:
 		return nil, exit.Usagef("--qpn with --count: a peer rejects a number that it has just seen as stale")
 	}
@@ -110,13 +112,22 @@ func newRun(s *session.Session, address string) (*run, error) {
 
 // aim finds the CM, the target and the source of the path.
 func (r *run) aim(ctx context.Context) error {
-	ip, isIP, err := r.ip(ctx)
+	if err := r.s.Allow("connect", "the peer takes its own queue pair to RTS against one that does not exist"); err != nil && !r.dryRun {
+		return err
+	}
+	ip, isIP, err := hostIP(ctx, r.s, r.address)
+	var unknown *unknownHostError
+	if err != nil && !errors.As(err, &unknown) {
+		return err
+	}
+	dev, err := r.s.Host(ctx)
 	if err != nil {
 		return err
 	}
-	dev, err := r.s.Device(ctx)
-	var noPort *endpoint.NoPortError
-	if err != nil && (!isIP || r.path == "sa" || !errors.As(err, &noPort)) {
+	if dev == nil && (!isIP || r.path == "sa") {
+		if _, err = r.s.Device(ctx); unknown != nil {
+			err = fmt.Errorf("%w; and to look for a node of that name: %w", unknown, err)
+		}
 		return err
 	}
 	// Without an InfiniBand port an IP address may still be reached, by RoCE.
@@ -134,8 +145,8 @@ func (r *run) aim(ctx context.Context) error {
 			r.path = "kernel"
 		}
 	}
-	if err := r.s.Allow("connect", "the peer takes its own queue pair to RTS against one that does not exist"); err != nil && !r.dryRun {
-		return err
+	if _, given := r.s.Flag("path"); given && r.dryRun && isIP && r.path == "sa" {
+		return exit.Usagef("--dry-run --path sa: an IP address has a GID, which the SA is asked by, only when a kernel has resolved it: leave --path away")
 	}
 	if r.path == "sa" {
 		if r.via, err = r.s.SA(ctx); err != nil {
@@ -143,6 +154,9 @@ func (r *run) aim(ctx context.Context) error {
 		}
 	}
 	if r.target, err = r.find(ctx, ip, isIP, info); err != nil {
+		return err
+	}
+	if err := r.checkData(); err != nil {
 		return err
 	}
 	if r.dryRun {
@@ -156,13 +170,28 @@ func (r *run) aim(ctx context.Context) error {
 	return nil
 }
 
-// ip tells whether the address is one of IP, or a host's name that has one.
-func (r *run) ip(ctx context.Context) (netip.Addr, bool, error) {
-	return hostIP(ctx, r.s, r.address)
+// checkData refuses private data that the message has no room for, or that the peer
+// would take for something else.
+func (r *run) checkData() error {
+	family, t := r.target.Addr.Family(), ucma.QPTypeOf(r.ps)
+	switch most := r.dialect.PrivateDataLimit(ucma.OpConnect, t, family); {
+	case len(r.privateData) > most:
+		return exit.Usagef("--private-data: it has %d bytes, and at most %d fit a connection to %v by %v", len(r.privateData), most, r.target.Addr, r.ps)
+	case family == ucma.AFIB && len(r.privateData) > 0 && r.privateData[0] != 0:
+		return exit.Usagef("--private-data: to a GID it must begin with 0, as hex:00ff does: the peer's kernel takes the first byte for the version of an IP header")
+	}
+	return nil
 }
 
+// unknownHostError is a bare name that DNS does not give an address for. It may be a
+// node's.
+type unknownHostError struct{ err error }
+
+func (e *unknownHostError) Error() string { return e.err.Error() }
+func (e *unknownHostError) Unwrap() error { return e.err }
+
 // hostIP reads an IP address, bare or behind ip:, or looks up the name of a host. On a
-// simulated fabric names are those of nodes.
+// simulated fabric names are those of nodes. The error may be an *unknownHostError.
 func hostIP(ctx context.Context, s *session.Session, address string) (netip.Addr, bool, error) {
 	text := strings.TrimSpace(address)
 	kind, rest, prefixed := strings.Cut(text, ":")
@@ -180,13 +209,18 @@ func hostIP(ctx context.Context, s *session.Session, address string) (netip.Addr
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip, true, nil
 	}
+	if at, err := netip.ParseAddrPort(text); err == nil {
+		return netip.Addr{}, false, exit.Usagef("%q: the port goes by --service: write %v --service %d", address, at.Addr(), at.Port())
+	}
 	a, err := mad.ParseAddr(text)
 	if err != nil || a.Kind != mad.AddrName || prefixed || strings.HasPrefix(text, `"`) || s.Simulated() {
 		return netip.Addr{}, false, err
 	}
-	// A name that DNS does not know may be a node's.
 	ip, err := lookUpHost(ctx, text)
-	return ip, err == nil, nil
+	if err != nil {
+		return ip, false, &unknownHostError{err}
+	}
+	return ip, true, nil
 }
 
 func lookUpHost(ctx context.Context, name string) (netip.Addr, error) {

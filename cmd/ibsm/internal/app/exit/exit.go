@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ibsm/ibsm/agents"
 	"github.com/ibsm/ibsm/mad"
@@ -68,6 +69,17 @@ func (e *ToldError) Unwrap() error { return e.Err }
 // Told makes a ToldError.
 func Told(err error) error { return &ToldError{err} }
 
+// LimitError is a failure because --limit was over.
+type LimitError struct {
+	Limit time.Duration
+	Err   error
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("%v: --limit %v is over", e.Err, e.Limit)
+}
+func (e *LimitError) Unwrap() error { return e.Err }
+
 // Code gives the exit code of an error.
 func Code(err error) int {
 	var (
@@ -80,6 +92,7 @@ func Code(err error) int {
 		rejected   *ucma.RejectError
 		noQP       *ucma.UnreachableError
 		mismatch   *ucma.PathMismatchError
+		limit      *LimitError
 	)
 	switch {
 	case err == nil:
@@ -88,7 +101,7 @@ func Code(err error) int {
 		return Usage
 	case errors.As(err, &incomplete):
 		return Incomplete
-	case errors.Is(err, agents.ErrTimeout), errors.Is(err, ucma.ErrTimeout):
+	case errors.As(err, &limit), errors.Is(err, agents.ErrTimeout), errors.Is(err, ucma.ErrTimeout):
 		return NoAnswer
 	case errors.As(err, &rejected), errors.As(err, &noQP):
 		return Status
@@ -124,12 +137,15 @@ func Hint(err error) string {
 		notFound *sa.NotFoundError
 		saError  *sa.StatusError
 		smpError *smp.StatusError
+		limit    *LimitError
 	)
 	switch code := Code(err); {
 	case code == Usage:
 		return "'ibsm --help', 'ibsm NOUN --help' and 'ibsm NOUN VERB --help' tell how it goes"
 	case errors.Is(err, context.Canceled):
 		return ""
+	case errors.As(err, &limit):
+		return "a longer --limit gives it more time"
 	case errors.As(err, &notFound):
 		return "'sa table node' lists what the SA knows"
 	case errors.Is(err, sa.ErrBusy):

@@ -66,6 +66,8 @@ func TestCode(t *testing.T) {
 		{&ucma.StepError{Err: ucma.ENODEV}, 1, "failed", ""},
 		{&ucma.StepError{Err: &ucma.PathMismatchError{}}, 5, "expectation", ""},
 		{Told(&ucma.RejectError{}), 4, "error_status", ""},
+		{&LimitError{Err: context.DeadlineExceeded}, 3, "no_answer", "longer --limit"},
+		{&LimitError{Err: &ucma.StepError{Err: ucma.ENODEV}}, 3, "no_answer", "longer --limit"},
 		{&sa.IncompleteError{}, 1, "failed", "fewer records"}, // nothing of it is printed
 	} {
 		for _, err := range []error{tt.err, wrap(tt.err)} {

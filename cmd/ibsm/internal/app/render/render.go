@@ -1,6 +1,7 @@
 // Package render writes the results of a command: as text that reads like
 // infiniband-diags, as JSON, NDJSON or YAML after one versioned schema, or as CSV
-// (docs/command.md). Records are written as they come.
+// (docs/command.md). Records are written as they come, in large pieces unless they
+// are events (Out.Live).
 package render
 
 import (
@@ -44,6 +45,7 @@ type Out struct {
 
 	w       *bufio.Writer
 	format  format
+	live    bool
 	records int
 }
 
@@ -66,6 +68,17 @@ func New(name string, w io.Writer, head Head) (*Out, error) {
 	return o, f.begin(o.w, head)
 }
 
+// Live has every record and line from now on go out at once: they are events, and
+// somebody may be waiting for them.
+func (o *Out) Live() { o.live = true }
+
+func (o *Out) flush() error {
+	if !o.live {
+		return nil
+	}
+	return o.w.Flush()
+}
+
 // Records is the number of records so far.
 func (o *Out) Records() int { return o.records }
 
@@ -77,8 +90,10 @@ func (o *Out) Text(plain []byte) error {
 	if !o.IsText() {
 		return nil
 	}
-	_, err := o.w.Write(plain)
-	return err
+	if _, err := o.w.Write(plain); err != nil {
+		return err
+	}
+	return o.flush()
 }
 
 // Columns says, before the first record, what members all records will have: CSV
@@ -101,7 +116,10 @@ func (o *Out) Record(kind string, members text.Object, plain []byte) error {
 	rec := append(text.Object{{Name: "type", Value: kind}}, members...)
 	err := o.format.record(o.w, o.records, rec, plain)
 	o.records++
-	return err
+	if err != nil {
+		return err
+	}
+	return o.flush()
 }
 
 // End ends the document with the errors that there were; without any, it is

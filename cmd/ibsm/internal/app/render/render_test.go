@@ -213,3 +213,25 @@ func TestUnknownFormat(t *testing.T) {
 		t.Errorf("New(xml): %v does not list the formats", err)
 	}
 }
+
+// Events go out at once, in every format; other records when there are many.
+func TestLive(t *testing.T) {
+	for _, name := range []string{Text, JSON, NDJSON, YAML, CSV} {
+		var b bytes.Buffer
+		o, err := New(name, &b, Head{Command: "listen"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec := text.Object{{Name: "peer", Value: "first"}}
+		if err := o.Columns(rec); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Record("Request", rec, []byte("first\n")); err != nil || b.Len() != 0 {
+			t.Errorf("%s: %d bytes and %v before Live", name, b.Len(), err)
+		}
+		o.Live()
+		if err := o.Record("Request", text.Object{{Name: "peer", Value: "second"}}, []byte("second\n")); err != nil || !strings.Contains(b.String(), "second") {
+			t.Errorf("%s: %v, %q after Live", name, err, b.String())
+		}
+	}
+}

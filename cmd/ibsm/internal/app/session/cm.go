@@ -2,14 +2,18 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/ibsm/ibsm/capture"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
 	"github.com/ibsm/ibsm/endpoint"
 	"github.com/ibsm/ibsm/mad/text"
+	"github.com/ibsm/ibsm/port"
 )
 
 // Simulated tells whether the endpoint is a simulated fabric, where nothing can be
@@ -43,9 +47,30 @@ func (s *Session) CM(ctx context.Context, cfg endpoint.CMConfig) (endpoint.CM, e
 	return cm, nil
 }
 
-// startTrace makes the file of --trace.
+// Host opens the device beside which the RDMA CM is, or gives nil where the CM needs
+// none: an IP address leads a kernel to its device, and a machine with RoCE alone has
+// no port that is chosen by itself. A port that was named must be there.
+func (s *Session) Host(ctx context.Context) (port.Device, error) {
+	dev, err := s.Device(ctx)
+	var none *endpoint.NoPortError
+	if errors.As(err, &none) && strings.TrimSuffix(strings.TrimSpace(s.On), "umad:") == "" {
+		return nil, nil
+	}
+	return dev, err
+}
+
+// Tries is how long an answer may take with all repetitions.
+func (s *Session) Tries() time.Duration {
+	return s.flags.timeout * time.Duration(s.flags.retries+1)
+}
+
+// startTrace makes the file of --trace, if that is given.
 func (s *Session) startTrace() error {
-	f, err := os.Create(s.flags.trace)
+	if s.flags.trace == "" {
+		return nil
+	}
+	// A pipe that nobody reads is an error, not a wait.
+	f, err := os.OpenFile(s.flags.trace, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NONBLOCK, 0o666)
 	if err != nil {
 		return fmt.Errorf("--trace: %w", err)
 	}

@@ -78,6 +78,9 @@ func parseFlags(c *cli.Context) (f flags, err error) {
 		}
 		f.sa = &a
 	}
+	if c.IsSet("trace") && f.trace == "" {
+		return f, exit.Usagef("--trace: it is the name of a file")
+	}
 	switch mode := c.String("rmpp"); mode {
 	case "kernel":
 		f.rmpp = port.RMPPKernel

@@ -94,7 +94,10 @@ func Action(min, max int, run func(ctx context.Context, s *Session, args []strin
 }
 
 func (s *Session) run(ctx context.Context, run func(context.Context, *Session, []string) error, args []string) error {
-	err := run(ctx, s, args)
+	err := s.startTrace()
+	if err == nil {
+		err = run(ctx, s, args)
+	}
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = fmt.Errorf("interrupted: %w", err)
 	}
@@ -164,10 +167,7 @@ func (s *Session) Device(ctx context.Context) (port.Device, error) {
 		s.closers = append(s.closers, dev.Close)
 		s.warn(dev)
 		s.opened, s.dev = dev, dev
-		if s.flags.trace != "" {
-			if err := s.startTrace(); err != nil {
-				return nil, err
-			}
+		if s.trace != nil {
 			s.dev = capture.Device(dev, s.trace)
 		}
 	}
