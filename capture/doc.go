@@ -30,4 +30,7 @@
 //
 // A time-out is no packet. It is recorded as an ERF pad record, which has no
 // content, with a comment that tells what timed out.
+//
+// Ports do not wait for the file: packets that come faster than it takes them are
+// missing, see [Writer].
 package capture

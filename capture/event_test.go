@@ -275,6 +275,7 @@ func TestPortTables(t *testing.T) {
 			if err := p.Send(numbered(1)); err != nil {
 				t.Fatal(err)
 			}
+			synctest.Wait() // until it is written
 			got := read(t, file.Bytes())
 			return binary.BigEndian.Uint16(got[len(got)-1].data[16+6:])
 		}

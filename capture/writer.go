@@ -20,25 +20,24 @@ import (
 // header, but Wireshark 4.0 and older do not know it.
 const linkTypeERF layers.LinkType = 197
 
-const (
-	// maxBuffer is how much of one long message is kept before it is written.
-	maxBuffer = 64 << 10
-	// maxPending is how many records wait for a Send that began before them. If
-	// it does not end by then it is recorded late.
-	maxPending = 16 << 10
-)
+// maxPending is how many records wait for a Send that began before them. If it does
+// not end by then it is recorded late.
+const maxPending = 16 << 10
 
-// Writer writes a pcapng file, for any number of goroutines. Each record goes
-// to the io.Writer at once, with one Write unless it is long, so a process that
-// is killed leaves a file that ends with a whole packet.
+// Writer writes a pcapng file, for any number of goroutines. A goroutine of its own
+// hands the records to the io.Writer, at once and with whole records in each Write, so a
+// process that is killed leaves a file that ends with a whole packet. Ports do not wait
+// for a file that is slow: 32 MiB wait to be written, and packets beyond that are missing,
+// which Err and Close tell.
 type Writer struct {
-	mu     sync.Mutex
-	dst    io.Writer
-	buf    bytes.Buffer     // whole blocks
-	ng     *pcapgo.NgWriter // on buf; nil until a port is known
-	err    error
-	closed bool
-	ifaces map[string]*iface
+	out *queue
+
+	mu      sync.Mutex
+	buf     bytes.Buffer     // whole blocks
+	records uint64           // of them
+	ng      *pcapgo.NgWriter // on buf; nil until a port is known
+	closed  bool
+	ifaces  map[string]*iface
 
 	// pending starts with an open record, if there is any.
 	pending []*record
@@ -74,24 +73,28 @@ const (
 // NewWriter makes a Writer on dst, which stays the caller's to close, after the
 // Writer. Nothing is written before the first record or Close.
 func NewWriter(dst io.Writer) *Writer {
-	return &Writer{dst: dst, ifaces: make(map[string]*iface)}
+	return &Writer{out: &queue{dst: dst}, ifaces: make(map[string]*iface)}
 }
 
-// Err is what went wrong first; after that nothing is recorded. It does not
-// disturb the ports.
-func (w *Writer) Err() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.err
-}
+// Err is what went wrong first, after which nothing is recorded, or a [*MissingError].
+// It does not disturb the ports.
+func (w *Writer) Err() error { return w.out.state() }
 
-// Close writes what is left and gives the error that Err gives. What happens on
-// the ports afterwards is not recorded.
+// Close writes what is left and gives the error that Err gives. If the io.Writer takes
+// nothing for 5 s that is the error, with a *MissingError inside, and a Write may still be
+// under way. What happens on the ports afterwards is not recorded.
 func (w *Writer) Close() error {
+	w.finish()
+	w.out.drain()
+	return w.out.state()
+}
+
+// finish lets nothing more be recorded.
+func (w *Writer) finish() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return w.err
+		return
 	}
 	for _, r := range w.pending {
 		w.settle(r)
@@ -103,7 +106,6 @@ func (w *Writer) Close() error {
 	}
 	w.flush()
 	w.closed = true
-	return w.err
 }
 
 // begin takes a place in the file for what happens now: a Send that is about to
@@ -169,22 +171,22 @@ func (w *Writer) settle(r *record) {
 
 // fail keeps the first error.
 func (w *Writer) fail(doing string, err error) {
-	if w.err == nil && err != nil {
-		w.err = fmt.Errorf("capture: %s: %w", doing, err)
+	if err != nil {
+		w.out.fail(fmt.Errorf("capture: %s: %w", doing, err))
 	}
 }
 
 // flush hands whole blocks over.
 func (w *Writer) flush() {
-	if w.err == nil && w.buf.Len() > 0 {
-		_, err := w.dst.Write(w.buf.Bytes())
-		w.fail("write", err)
+	if w.buf.Len() > 0 {
+		w.out.add(w.buf.Bytes(), w.records)
 	}
 	w.buf.Reset()
+	w.records = 0
 }
 
 // isOver tells whether nothing more is to be recorded.
-func (w *Writer) isOver() bool { return w.closed || w.err != nil }
+func (w *Writer) isOver() bool { return w.closed || w.out.hasFailed() }
 
 // ifaceOf gives the interface of the file that stands for a port, which is new
 // when the port is.
@@ -230,8 +232,11 @@ var (
 	outbound = &pcapgo.NgEpbFlags{Direction: pcapgo.NgEpbFlagDirectionOutbound}
 )
 
-// writePacket writes w.packet with w.comments. flags may be nil.
+// writePacket writes w.packet with w.comments, if there is room for it. flags may be nil.
 func (w *Writer) writePacket(at time.Time, f *iface, flags *pcapgo.NgEpbFlags) {
+	if !w.out.hasRoom(w.buf.Len()) {
+		return
+	}
 	err := w.ng.WritePacketWithOptions(
 		gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(w.packet), Length: len(w.packet), InterfaceIndex: f.index},
 		w.packet, pcapgo.NgPacketOptions{Comments: w.comments, Flags: flags})
@@ -239,7 +244,8 @@ func (w *Writer) writePacket(at time.Time, f *iface, flags *pcapgo.NgEpbFlags) {
 		err = w.ng.Flush()
 	}
 	w.fail("write packet", err)
-	if w.buf.Len() >= maxBuffer {
+	w.records++
+	if w.buf.Len() >= chunkSize {
 		w.flush()
 	}
 }

@@ -90,87 +90,96 @@ func TestSendFails(t *testing.T) {
 // The answer may come before Send returns. It stands behind its request
 // nevertheless, and behind a Send of another Port that began earlier.
 func TestOrderIsThatOfTime(t *testing.T) {
-	a, b := newStub(), newStub()
-	b.info.Device, b.info.PortGUID = "h2", 2
-	var file bytes.Buffer
-	w := capture.NewWriter(&file)
-	pa, pb := capture.Port(a, a.Info, w), capture.Port(b, b.Info, w)
-	a.onSend = func() {
-		b.incoming = []port.Message{*numbered(2)}
-		if err := pb.Recv(new(port.Message)); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newStub(), newStub()
+		b.info.Device, b.info.PortGUID = "h2", 2
+		var file bytes.Buffer
+		w := capture.NewWriter(&file)
+		pa, pb := capture.Port(a, a.Info, w), capture.Port(b, b.Info, w)
+		a.onSend = func() {
+			b.incoming = []port.Message{*numbered(2)}
+			if err := pb.Recv(new(port.Message)); err != nil {
+				t.Error(err)
+			}
+			if err := pb.Send(numbered(3)); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if n := file.Len(); n != 0 {
+				t.Errorf("%d bytes are written although the first Send has not ended", n)
+			}
 		}
-		if err := pb.Send(numbered(3)); err != nil {
-			t.Error(err)
+		if err := pa.Send(numbered(1)); err != nil {
+			t.Fatal(err)
 		}
-		if n := file.Len(); n != 0 {
-			t.Errorf("%d bytes are written although the first Send has not ended", n)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := pa.Send(numbered(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var order []string
-	for _, e := range read(t, file.Bytes()) {
-		order = append(order, fmt.Sprint(e.lower(), " ", e.name))
-	}
-	if want := []string{"1 h1/1", "2 h2/1", "3 h2/1"}; !slices.Equal(order, want) {
-		t.Errorf("order %q, want %q", order, want)
-	}
+		var order []string
+		for _, e := range read(t, file.Bytes()) {
+			order = append(order, fmt.Sprint(e.lower(), " ", e.name))
+		}
+		if want := []string{"1 h1/1", "2 h2/1", "3 h2/1"}; !slices.Equal(order, want) {
+			t.Errorf("order %q, want %q", order, want)
+		}
+	})
 }
 
 // A Send that does not end holds up so many records, not more, and is recorded
 // when it ends.
 func TestStuckSend(t *testing.T) {
-	const most = 16 << 10
-	s := newStub()
-	var file bytes.Buffer
-	w := capture.NewWriter(&file)
-	p := capture.Port(s, s.Info, w)
-	s.onSend = func() {
-		s.onSend = nil
-		for range most - 1 {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 16 << 10
+		s := newStub()
+		var file bytes.Buffer
+		w := capture.NewWriter(&file)
+		p := capture.Port(s, s.Info, w)
+		s.onSend = func() {
+			s.onSend = nil
+			for range most - 1 {
+				p.Send(numbered(1))
+			}
+			synctest.Wait()
+			if file.Len() != 0 {
+				t.Error("written too early")
+			}
 			p.Send(numbered(1))
+			synctest.Wait()
+			if n := len(read(t, file.Bytes())); n != most {
+				t.Errorf("%d records, want %d", n, most)
+			}
 		}
-		if file.Len() != 0 {
-			t.Error("written too early")
+		if err := p.Send(numbered(9)); err != nil {
+			t.Fatal(err)
 		}
-		p.Send(numbered(1))
-		if n := len(read(t, file.Bytes())); n != most {
-			t.Errorf("%d records, want %d", n, most)
+		w.Close()
+		got := read(t, file.Bytes())
+		if len(got) != most+1 || got[most].lower() != 9 {
+			t.Errorf("%d records, want %d, the stuck one last", len(got), most+1)
 		}
-	}
-	if err := p.Send(numbered(9)); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	got := read(t, file.Bytes())
-	if len(got) != most+1 || got[most].lower() != 9 {
-		t.Errorf("%d records, want %d, the stuck one last", len(got), most+1)
-	}
+	})
 }
 
 // Close does not wait for a Send under way.
 func TestCloseDuringSend(t *testing.T) {
-	s := newStub()
-	var file bytes.Buffer
-	w := capture.NewWriter(&file)
-	p := capture.Port(s, s.Info, w)
-	s.onSend = func() {
-		s.onSend = nil
-		p.Send(numbered(2))
-		if err := w.Close(); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		var file bytes.Buffer
+		w := capture.NewWriter(&file)
+		p := capture.Port(s, s.Info, w)
+		s.onSend = func() {
+			s.onSend = nil
+			p.Send(numbered(2))
+			if err := w.Close(); err != nil {
+				t.Error(err)
+			}
 		}
-	}
-	p.Send(numbered(1))
-	p.Send(numbered(3))
-	if got := read(t, file.Bytes()); len(got) != 1 || got[0].lower() != 2 {
-		t.Errorf("%d records, want the second alone", len(got))
-	}
+		p.Send(numbered(1))
+		p.Send(numbered(3))
+		if got := read(t, file.Bytes()); len(got) != 1 || got[0].lower() != 2 {
+			t.Errorf("%d records, want the second alone", len(got))
+		}
+	})
 }
 
 func TestEmptyFile(t *testing.T) {
@@ -205,49 +214,55 @@ func (l *limited) Write(b []byte) (int, error) {
 
 // Ports go on when the file cannot be written.
 func TestWriteError(t *testing.T) {
-	s := newStub()
-	dst := &limited{room: 1000}
-	w := capture.NewWriter(dst)
-	p := capture.Port(s, s.Info, w)
-	for n := range 10 {
-		if err := p.Send(numbered(byte(n))); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		dst := &limited{room: 1000}
+		w := capture.NewWriter(dst)
+		p := capture.Port(s, s.Info, w)
+		for n := range 10 {
+			if err := p.Send(numbered(byte(n))); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if err := w.Err(); !errors.Is(err, errFull) {
-		t.Errorf("Err: %v", err)
-	}
-	if err := w.Close(); !errors.Is(err, errFull) {
-		t.Errorf("Close: %v", err)
-	}
-	if last := len(dst.ends); dst.ends[last-1] != dst.room || slices.Contains(dst.ends[:last-1], dst.room) {
-		t.Errorf("writes end at %v, want none after the first that failed", dst.ends)
-	}
+		synctest.Wait()
+		if err := w.Err(); !errors.Is(err, errFull) {
+			t.Errorf("Err: %v", err)
+		}
+		if err := w.Close(); !errors.Is(err, errFull) {
+			t.Errorf("Close: %v", err)
+		}
+		if last := len(dst.ends); dst.ends[last-1] != dst.room || slices.Contains(dst.ends[:last-1], dst.room) {
+			t.Errorf("writes end at %v, want none after the first that failed", dst.ends)
+		}
+	})
 }
 
 // A process may be killed between two writes: each leaves a file that ends with
-// a whole record, and every record is in it as soon as the call has returned.
+// a whole record, and every record is in it at once.
 func TestKilled(t *testing.T) {
-	s := newStub()
-	dst := &limited{room: 1 << 30}
-	w := capture.NewWriter(dst)
-	p := capture.Port(s, s.Info, w)
-	p.Register(port.Registration{QPN: 1, RMPP: port.RMPPKernel})
-	const segments = 1000
-	for n, m := range []*port.Message{numbered(1), numbered(2), {Data: newLong(mad.MethodGetTable, segments*200)}, numbered(3)} {
-		if err := p.Send(m); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		s := newStub()
+		dst := &limited{room: 1 << 30}
+		w := capture.NewWriter(dst)
+		p := capture.Port(s, s.Info, w)
+		p.Register(port.Registration{QPN: 1, RMPP: port.RMPPKernel})
+		const segments = 1000
+		for n, m := range []*port.Message{numbered(1), numbered(2), {Data: newLong(mad.MethodGetTable, segments*200)}, numbered(3)} {
+			if err := p.Send(m); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got, want := len(read(t, dst.Bytes())), []int{1, 2, 2 + segments, 3 + segments}[n]; got != want {
+				t.Errorf("%d records after %d messages, want %d", got, n+1, want)
+			}
 		}
-		if got, want := len(read(t, dst.Bytes())), []int{1, 2, 2 + segments, 3 + segments}[n]; got != want {
-			t.Errorf("%d records after %d messages, want %d", got, n+1, want)
+		if len(dst.ends) < 6 {
+			t.Errorf("%d writes: a long message of %d bytes is written in parts", len(dst.ends), segments*200)
 		}
-	}
-	if len(dst.ends) < 6 {
-		t.Errorf("%d writes: a long message of %d bytes is written in parts", len(dst.ends), segments*200)
-	}
-	for _, end := range dst.ends {
-		read(t, dst.Bytes()[:end])
-	}
+		for _, end := range dst.ends {
+			read(t, dst.Bytes()[:end])
+		}
+	})
 }
 
 func TestManyGoroutines(t *testing.T) {

@@ -228,8 +228,8 @@ func (c *ID) Destroy(now time.Time) {
 }
 
 // Discard is Destroy, but an unanswered REQ is not rejected, so that the peer
-// sends it again and it comes as a new one (cm_destroy_id with ENOMEM, as when a
-// listener's backlog is full).
+// sends it again and it comes as a new one (cm_destroy_id with ENOMEM, as when
+// ucma.c's backlog of a listener is full).
 func (c *ID) Discard(now time.Time) {
 	if c.state == REQReceived {
 		c.resetToIdle()

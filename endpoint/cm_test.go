@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/sa"
+	"github.com/ibsm/ibsm/topo"
 	"github.com/ibsm/ibsm/ucma"
 )
 
@@ -65,6 +66,66 @@ func TestSimCM(t *testing.T) {
 							}
 						}
 					}
+				}
+			})
+		})
+	}
+}
+
+// A host that cannot be started leaves nothing, and what the device says of it is
+// of the kinds that ucma.Device has; after Close none is started.
+func TestSimCMWake(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		spoil func(t *testing.T, s *simCM, h8 *topo.Port) error
+		want  error
+	}{
+		{"closed", func(_ *testing.T, s *simCM, _ *topo.Port) error { return s.Close() }, ucma.ErrClosed},
+		{"cannot listen", func(_ *testing.T, s *simCM, _ *topo.Port) error { s.stop(); return nil }, ucma.EHOSTUNREACH},
+		{"has a CM of another", func(t *testing.T, s *simCM, h8 *topo.Port) error {
+			other, err := s.host(h8, nil)
+			if err == nil {
+				t.Cleanup(func() { other.Close() })
+			}
+			return err
+		}, ucma.EHOSTUNREACH},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dev, err := Open(t.Context(), "sim:demo#h2")
+				if err != nil {
+					t.Fatal(err)
+				}
+				cm, err := OpenCM(t.Context(), dev, CMConfig{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				file, err := cm.Open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := cm.(*simCM)
+				var id ucma.CreateIDResp
+				if err := ucma.Do(file, ucma.CreateID{UID: 1, PS: ucma.PortSpaceTCP}, &id); err != nil {
+					t.Fatal(err)
+				}
+				h8, ok := s.simulation.sub.PortByName("h8")
+				if !ok {
+					t.Fatal("the fabric has no h8")
+				}
+				if err := tt.spoil(t, s, h8); err != nil {
+					t.Fatal(err)
+				}
+				before := len(s.hosts)
+				err = ucma.Do(file, ucma.ResolveAddr{ID: id.ID, Dst: ucma.Sockaddr{IP: netip.AddrPortFrom(h8.IP, EchoPort)}, Timeout: time.Second}, nil)
+				if !errors.Is(err, tt.want) {
+					t.Errorf("RESOLVE_ADDR: %v, want %v", err, tt.want)
+				}
+				if len(s.hosts) != before {
+					t.Errorf("%d hosts, before it were %d", len(s.hosts), before)
+				}
+				if err := errors.Join(cm.Close(), dev.Close()); err != nil {
+					t.Error(err)
 				}
 			})
 		})

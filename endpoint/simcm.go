@@ -29,8 +29,9 @@ type simCM struct {
 	stop       context.CancelFunc
 	echoes     sync.WaitGroup
 
-	mu    sync.Mutex
-	hosts map[*topo.Port]*softcma.Host
+	mu     sync.Mutex
+	closed bool // no host starts any more, and no listener's echo
+	hosts  map[*topo.Port]*softcma.Host
 }
 
 func openSimCM(ctx context.Context, d *simDevice, cfg CMConfig) (CM, error) {
@@ -150,6 +151,9 @@ func (s *simCM) Open() (ucma.Device, error) {
 
 // Close ends the echoes, then the hosts: first the own, which tells its peers.
 func (s *simCM) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.stop()
 	s.echoes.Wait()
 	s.mu.Lock()
@@ -190,7 +194,8 @@ func (f *simCMFile) Exec(cmd, mem []byte) error {
 	return f.Device.Exec(cmd, mem)
 }
 
-// wake starts the CM of the host that has an address, if there is one.
+// wake starts the CM of the host that has an address, if there is one. A host whose CM
+// does not start is not reached.
 func (s *simCM) wake(a ucma.Sockaddr) error {
 	sub := s.simulation.sub
 	var p *topo.Port
@@ -205,12 +210,19 @@ func (s *simCM) wake(a ucma.Sockaddr) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.hosts[p] != nil {
+	switch {
+	case s.closed:
+		return ucma.ErrClosed
+	case s.hosts[p] != nil:
 		return nil
 	}
 	host, err := s.start(p, nil)
-	if err != nil {
-		return err
+	if err == nil {
+		if err = s.listen(p, host); err == nil {
+			return nil
+		}
+		delete(s.hosts, p)
+		err = errors.Join(err, host.Close())
 	}
-	return s.listen(p, host)
+	return fmt.Errorf("%w: %w", ucma.EHOSTUNREACH, err)
 }

@@ -64,10 +64,16 @@ func (t *table[T]) get(num uint32) *T {
 	return nil
 }
 
-func (t *table[T]) drop(num uint32) {
+// drop takes x out of its place, and tells whether it was still there: the number may
+// be another's by now (xa_cmpxchg).
+func (t *table[T]) drop(num uint32, x *T) bool {
+	if t.get(num) != x {
+		return false
+	}
 	t.slots[num] = nil
 	t.low = min(t.low, int(num))
 	t.n--
+	return true
 }
 
 // newCtx makes a context in a file (ucma_alloc_ctx, ucma_finish_ctx).
@@ -191,12 +197,15 @@ func (ctx *uctx) closeID(c *core, now time.Time) {
 }
 
 // destroyCtx ends a context with its id and its events, and tells how many of
-// those were fetched (ucma_destroy_private_ctx).
+// those were fetched (ucma_destroy_private_ctx). A child of an event may have been
+// destroyed by its number already: then nothing is left to do.
 func (c *core) destroyCtx(now time.Time, ctx *uctx) uint32 {
+	if !c.ctxs.drop(ctx.num, ctx) {
+		return ctx.reported
+	}
 	ctx.closeID(c, now)
-	c.ctxs.drop(ctx.num)
 	for _, m := range ctx.mcasts {
-		c.mcasts.drop(m.num)
+		c.mcasts.drop(m.num, m)
 	}
 	f := ctx.file
 	f.ctxs = remove(f.ctxs, ctx)

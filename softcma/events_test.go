@@ -201,6 +201,32 @@ func TestListenerEnds(t *testing.T) {
 	})
 }
 
+// A child that nobody has fetched is destroyed by its number, which a new id gets: that
+// one outlives the listener (ucma.c, xa_cmpxchg in ucma_cleanup_ctx_events).
+func TestChildDestroyedUnseen(t *testing.T) {
+	for _, d := range []*ucma.Dialect{ucma.Linux, ucma.Illumos} {
+		onRig(t, false, func(t *testing.T, r *rig) {
+			h := r.host("h3")
+			client, server := r.open(r.host("h2"), ucma.Linux), r.open(h, d)
+			listener := server.listenAt(7, ucma.PortSpaceTCP, r.at("h3", 7174))
+			id := client.create(1, ucma.PortSpaceTCP)
+			client.resolve(id, r.at("h3", 7174))
+			client.do(ucma.Connect{ID: id, Param: connParam(nextQPN(), "")}, nil)
+			synctest.Wait()
+			child := listener + 1 // the next number
+			server.do(ucma.DestroyID{ID: child}, nil)
+			client.expect(ucma.EventRejected, id)
+			if again := server.create(2, ucma.PortSpaceTCP); again != child {
+				t.Fatalf("%v: the new id is %d, want the number %d of the child", d, again, child)
+			}
+			server.do(ucma.DestroyID{ID: listener}, nil)
+			server.do(ucma.QueryRoute{ID: child}, new(ucma.QueryRouteResp))
+			server.do(ucma.DestroyID{ID: child}, nil)
+			empty(t, h)
+		})
+	}
+}
+
 // MIGRATE_ID moves an id and its events to another file.
 func TestMigrate(t *testing.T) {
 	onRig(t, false, func(t *testing.T, r *rig) {

@@ -363,7 +363,7 @@ func (x *call) joinMcast(ctx *uctx, uid uint64, addr ucma.Sockaddr, state mad.Jo
 		x.leave(x.now, m)
 		ctx.mcasts = remove(ctx.mcasts, m)
 	}
-	x.mcasts.drop(m.num)
+	x.mcasts.drop(m.num, m)
 	return err
 }
 
@@ -379,7 +379,7 @@ func (x *call) leaveMcast(num uint32) error {
 	case ctx.id == nil:
 		return ucma.ENXIO
 	}
-	x.mcasts.drop(num)
+	x.mcasts.drop(num, m)
 	ctx.mcasts = remove(ctx.mcasts, m)
 	x.leave(x.now, m)
 	ctx.file.purge(func(u *uevent) bool { return u.mc == m })

@@ -15,7 +15,7 @@ type Channel struct {
 	dev     Device
 	dialect *Dialect
 	stop    context.CancelFunc
-	close   func() error
+	closing finale
 	users   atomic.Int32 // of a listener's channel: the listener and its connections
 
 	done chan struct{} // closed when no event comes any more
@@ -39,6 +39,7 @@ type Stats struct {
 	Unknown   uint64 // of them: of a type that this package does not know
 	Unclaimed uint64 // of them: for no id or group of the channel
 	Refused   uint64 // connection requests over the backlog of a listener, or for one that was going
+	Skipped   uint64 // connection requests that [Listener.Next] passed over: their ids answered no questions any more
 	Missing   uint64 // fetched, says the kernel, for an id or a group that is gone now, but not seen here
 }
 
@@ -50,12 +51,6 @@ var lastUID atomic.Uint64
 func NewChannel(dev Device) *Channel {
 	ctx, stop := context.WithCancel(context.Background())
 	c := &Channel{dev: dev, dialect: dev.Dialect(), stop: stop, done: make(chan struct{}), boxes: map[uint64]receiver{}}
-	c.close = sync.OnceValue(func() error {
-		stop()
-		err := dev.Close()
-		<-c.done
-		return err
-	})
 	go c.run(ctx)
 	return c
 }
@@ -71,8 +66,20 @@ func (c *Channel) Stats() Stats {
 }
 
 // Close closes the device. Destroy the ids before: a kernel destroys those that are
-// left, but makes the process wait for it, 10 s a time if a connection is up.
-func (c *Channel) Close() error { return c.close() }
+// left, but makes the process wait for it, 10 s a time if a connection is up. Nor does
+// Close end before a command that the kernel has not done with.
+func (c *Channel) Close() error { return c.closeWithin(context.Background()) }
+
+// closeWithin ends with the context, but the device is closed all the same, as soon as
+// the kernel lets go of it.
+func (c *Channel) closeWithin(ctx context.Context) error {
+	c.closing.start(c.stop, func() error {
+		err := c.dev.Close()
+		<-c.done
+		return err
+	})
+	return c.closing.wait(ctx)
+}
 
 // run hands out events until there are no more.
 func (c *Channel) run(ctx context.Context) {
@@ -177,9 +184,9 @@ func (c *Channel) remove(uid uint64) {
 }
 
 // release closes the channel with its last user.
-func (c *Channel) release() error {
+func (c *Channel) release(ctx context.Context) error {
 	if c.users.Add(-1) > 0 {
 		return nil
 	}
-	return c.Close()
+	return c.closeWithin(ctx)
 }

@@ -226,6 +226,44 @@ func TestPathCompared(t *testing.T) {
 	}
 }
 
+// Paths that are refused before they are set: the widths are those of the IBA's
+// PathRecord (15.2.5.16), and a kernel that is given more cuts it off (sa_query.c,
+// path_rec_table).
+func TestPathRefused(t *testing.T) {
+	for _, tt := range []struct {
+		change func(p *mad.PathRecord)
+		roce   bool
+		want   string // in the message; "": it is taken
+	}{
+		{func(p *mad.PathRecord) { p.SL = 99 }, false, "SET_OPTION: SL: 99 (linux: EINVAL): it has 4 bits: at most 15"},
+		{func(p *mad.PathRecord) { p.MTU = 200 }, false, "it has 6 bits: at most 63"},
+		{func(p *mad.PathRecord) { p.FlowLabel = 1<<32 - 1 }, false, "FlowLabel: 4294967295 (linux: EINVAL): it has 20 bits: at most 1048575"},
+		{func(p *mad.PathRecord) { p.QoSClass = 0x1000 }, false, "QoSClass: 4096 (linux: EINVAL): it has 12 bits: at most 4095"},
+		{func(p *mad.PathRecord) { p.SL, p.FlowLabel, p.QoSClass = 15, 0xfffff, 0xfff }, false, ""},
+		{func(p *mad.PathRecord) { p.DLID, p.SLID = 0, 0 }, false, "DLID: 0 (linux: EINVAL): a path between InfiniBand ports has LIDs"},
+		{func(p *mad.PathRecord) { p.SLID = 0 }, false, "SLID: 0 (linux: EINVAL): a path between InfiniBand ports has LIDs"},
+		{func(p *mad.PathRecord) { p.DLID, p.SLID, p.RawTraffic = 0, 0, false }, true, ""},
+	} {
+		f := newFake(ucma.Linux)
+		f.roce = tt.roce
+		path := samplePath()
+		tt.change(&path)
+		c, err := f.opener().Connect(t.Context(), ucma.Target{Addr: peerAddr}, ucma.ConnectConfig{PathRecord: &path, Source: localAddr})
+		var failed *ucma.StepError
+		switch {
+		case tt.want == "" && err != nil:
+			t.Error(err)
+		case tt.want == "":
+			c.Close()
+		case !errors.As(err, &failed) || failed.Step != ucma.StepSetPath || !strings.Contains(err.Error(), tt.want):
+			t.Errorf("error %v, want %q at %q", err, tt.want, ucma.StepSetPath)
+		case slices.Contains(f.commands(), "SET_OPTION"):
+			t.Errorf("%v: but it was set", err)
+		}
+		f.leftBehind(t)
+	}
+}
+
 // A second path that nobody set.
 func TestPathsCounted(t *testing.T) {
 	f := newFake(ucma.Linux)

@@ -1,7 +1,9 @@
 package ucma_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,22 +12,94 @@ import (
 	"github.com/ibsm/ibsm/ucma"
 )
 
-// A kernel that does not let go of the id is not waited for without end.
+// busyDevice is a device whose Close waits for Exec, as that of an os.File does.
+type busyDevice struct {
+	*fakeKernel
+	changed   sync.Cond
+	executing int
+}
+
+func (b *busyDevice) count(n int) {
+	b.changed.L.Lock()
+	defer b.changed.L.Unlock()
+	b.executing += n
+	b.changed.Broadcast()
+}
+
+func (b *busyDevice) Exec(cmd, mem []byte) error {
+	b.count(1)
+	defer b.count(-1)
+	return b.fakeKernel.Exec(cmd, mem)
+}
+
+func (b *busyDevice) Close() error {
+	b.changed.L.Lock()
+	for b.executing > 0 {
+		b.changed.Wait()
+	}
+	b.changed.L.Unlock()
+	return b.fakeKernel.Close()
+}
+
+// A kernel that does not let go of the id is not waited for without end, neither for
+// the id nor for the device; but what it lets go of later is closed.
 func TestConnectionCloseBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(ucma.Linux)
-		c, err := f.opener().Connect(t.Context(), ucma.Target{Addr: peerAddr}, ucma.ConnectConfig{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		let := make(chan struct{})
-		f.script(ucma.OpDestroyID, func(*fakeKernel, ucma.Command) error { <-let; return nil })
-		start := time.Now()
-		if err := c.Close(); !errors.Is(err, ucma.ErrTimeout) || time.Since(start) != 15*time.Second {
-			t.Errorf("after %v: %v; want a time-out after 15 s", time.Since(start), err)
-		}
-		close(let)
-	})
+	for _, end := range []struct {
+		name string
+		try  func(f *fakeKernel, open ucma.Opener, hang func()) error
+	}{
+		{"connection", func(_ *fakeKernel, open ucma.Opener, hang func()) error {
+			c, err := open.Connect(context.Background(), ucma.Target{Addr: peerAddr}, ucma.ConnectConfig{})
+			if err != nil {
+				return err
+			}
+			hang()
+			return c.Close()
+		}},
+		{"connect that fails", func(f *fakeKernel, open ucma.Opener, hang func()) error {
+			f.refuse(ucma.OpConnect, ucma.ENOMEM)
+			hang()
+			_, err := open.Connect(context.Background(), ucma.Target{Addr: peerAddr}, ucma.ConnectConfig{})
+			return err
+		}},
+		{"listener", func(_ *fakeKernel, open ucma.Opener, hang func()) error {
+			l, err := open.Listen(context.Background(), listenAddr, ucma.ListenConfig{})
+			if err != nil {
+				return err
+			}
+			hang()
+			return l.Close()
+		}},
+		{"membership", func(_ *fakeKernel, open ucma.Opener, hang func()) error {
+			m, err := open.Join(context.Background(), groupAddr, ucma.JoinConfig{})
+			if err != nil {
+				return err
+			}
+			hang()
+			return m.Close()
+		}},
+	} {
+		t.Run(end.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(ucma.Linux)
+				dev := &busyDevice{fakeKernel: f, changed: sync.Cond{L: new(sync.Mutex)}}
+				let := make(chan struct{})
+				hang := func() { f.script(ucma.OpDestroyID, func(*fakeKernel, ucma.Command) error { <-let; return nil }) }
+				start := time.Now()
+				err := end.try(f, func() (ucma.Device, error) { return dev, nil }, hang)
+				if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 15*time.Second {
+					t.Errorf("after %v: %v; want a time-out after 15 s", time.Since(start), err)
+				}
+				const told = "the kernel has not let go of it in 15s"
+				if err == nil || strings.Count(err.Error(), told) != 1 {
+					t.Errorf("error %v, want %q, once", err, told)
+				}
+				close(let)
+				synctest.Wait()
+				f.leftBehind(t)
+			})
+		})
+	}
 }
 
 func TestConnectionEnds(t *testing.T) {

@@ -33,7 +33,9 @@ type Device interface {
 	// Wait returns when GET_EVENT would find an event, or with ctx's error,
 	// ErrClosed or ErrGone.
 	Wait(ctx context.Context) error
-	// Close ends all ids. It waits for Exec, and wakes Wait.
+	// Close ends all ids. It wakes Wait, and waits for Exec, which may take as long as
+	// the kernel likes: who cannot wait closes in a goroutine of its own, as
+	// [Connection.Close] and its like do.
 	Close() error
 }
 

@@ -14,6 +14,8 @@ var (
 	ErrDestroyed = errors.New("the id has been destroyed")
 	// ErrState: the command is not legal in the id's state; see [StateError].
 	ErrState = errors.New("not legal in the id's state")
+	// ErrAnswered: the request has been accepted or rejected already.
+	ErrAnswered = errors.New("the request has been answered already")
 	// ErrTimeout: no answer in time, be it the kernel's time or that of the context.
 	ErrTimeout = errors.New("no answer in time")
 )

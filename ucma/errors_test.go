@@ -35,8 +35,14 @@ func TestHints(t *testing.T) {
 		want  string
 	}{
 		{ucma.OpBind, ucma.EADDRNOTAVAIL, "somebody listens at that port of all addresses"},
-		{ucma.OpResolveAddr, ucma.ENODEV, "the interface with that address has no RDMA device"},
-		{ucma.OpConnect, ucma.ENOENT, "the P_Key of the path is not in the port's table"},
+		{ucma.OpBind, ucma.ENODEV, "the interface with that address has no RDMA device"},
+		{ucma.OpResolveAddr, ucma.ENODEV, "as for a multicast GID, which needs a source"},
+		{ucma.OpResolveAddr, ucma.EPROTONOSUPPORT, "only an id of that or of IB takes it"},
+		{ucma.OpResolveAddr, ucma.EINVAL, "or a link-local address has no ScopeID"},
+		{ucma.OpResolveRoute, ucma.EAGAIN, "the port has no subnet manager: start one, or wait for it"},
+		{ucma.OpConnect, ucma.ENOENT, "the P_Key of the path is not in the port's table, or the id is gone"},
+		{ucma.OpConnect, ucma.EINVAL, "or its values are out of range"},
+		{ucma.OpInitQPAttr, ucma.EINVAL, "the peer has given up meanwhile"},
 		{ucma.OpResolveRoute, ucma.ENXIO, "the device has been removed; only DESTROY_ID is left"},
 	} {
 		f := newFake(ucma.Linux)

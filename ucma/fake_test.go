@@ -30,6 +30,7 @@ type fakeKernel struct {
 	log     []string          // commands but for GET_EVENT
 	// report changes what the queries tell of a path.
 	report   func(route *ucma.UserPathRec, path *mad.PathRecord)
+	roce     bool   // the port is an Ethernet one
 	joined   []byte // the parameters of MULTICAST_JOIN
 	reported uint32 // added to what DESTROY_ID says was reported
 	end      error  // why nothing works any more
@@ -310,6 +311,9 @@ func (f *fakeKernel) route(num uint32) *ucma.QueryRouteResp {
 	o := f.object(num)
 	r := &ucma.QueryRouteResp{NodeGUID: 0x0002c90300000001, PortNum: 1, Src: o.src, Dst: o.dst, NumPaths: uint32(len(o.path))}
 	r.Paths[0] = ucma.UserPathRec{SGID: fakeSGID, DGID: fakeDGID, PKey: 0xffff}
+	if f.roce {
+		r.Paths[0].SGID, r.Paths[0].DGID = o.src.IP.Addr().As16(), o.dst.IP.Addr().As16()
+	}
 	if len(o.path) > 0 {
 		r.Paths[0] = ucma.MakeUserPathRec(&o.path[0].Path)
 		if f.report != nil {

@@ -154,17 +154,31 @@ func (f *flow) resolve(ctx context.Context, id *ID, src, dst Sockaddr, limit tim
 }
 
 // finish destroys the id, and the channel with its last user; once. It does not depend
-// on the context of the flow, which may be what ended it.
+// on the context of the flow, which may be what ended it, nor on a kernel that hangs.
 func (f *flow) finish(c *Channel, id *ID) error {
 	f.once.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), destroyPatience)
 		defer cancel()
-		f.finished = f.step(ctx, StepDestroyID, func() (string, error) { return fmt.Sprintf("id %d", id.num), id.Destroy(ctx) })
-		if err := c.release(); err != nil {
-			f.finished = errors.Join(f.finished, err)
+		f.finished = f.step(ctx, StepDestroyID, func() (string, error) {
+			return fmt.Sprintf("id %d", id.num), stuck(id.Destroy(ctx))
+		})
+		err := c.release(ctx)
+		if errors.Is(err, context.DeadlineExceeded) && errors.Is(f.finished, context.DeadlineExceeded) {
+			return // the same news
+		}
+		if err != nil {
+			f.finished = errors.Join(f.finished, stuck(err))
 		}
 	})
 	return f.finished
+}
+
+// stuck says what becomes of what a kernel does not let go of.
+func stuck(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: the kernel has not let go of it in %v; it is destroyed, and its device closed, in the background as soon as the kernel does", err, destroyPatience)
+	}
+	return err
 }
 
 // quit finishes a flow with what it came to.
@@ -191,8 +205,7 @@ var lastQPN atomic.Uint32
 
 func init() { lastQPN.Store(rand.Uint32()) }
 
-// UnusedQPN makes up the number of a queue pair that does not exist, another each
-// time. The CM takes a number that it has seen a moment ago, or that is in use between
+// UnusedQPN makes up a number that queue pairs rarely have, another each time. The CM takes a number that it has seen a moment ago, or that is in use between
 // the same ports, for a stale connection.
 func UnusedQPN() uint32 {
 	const first, count = 0x800000, 0x7ffff0 // without those that stand for all of a group

@@ -233,5 +233,6 @@ func (c *Connection) Disconnect(ctx context.Context) error {
 }
 
 // Close destroys the id, which ends the connection if that is still up, and closes what
-// was opened for it.
+// was opened for it. A kernel that does not let go of these in 15 s is not waited for any
+// longer: the error says so, and the rest is done as soon as the kernel does.
 func (c *Connection) Close() error { return c.flow.finish(c.ch, c.id) }

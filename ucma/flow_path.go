@@ -36,6 +36,9 @@ func (c *Connection) route(ctx context.Context, target Target, cfg *ConnectConfi
 		c.Fed = fed
 		f.use(fed)
 		err = f.step(ctx, StepSetPath, func() (string, error) {
+			if err := c.hasLIDs(fed); err != nil {
+				return "", err
+			}
 			if err := c.id.SetPath(fed); err != nil {
 				return "", err
 			}
@@ -74,6 +77,51 @@ func (c *Connection) ask(ctx context.Context, target Target, cfg *ConnectConfig)
 	return &path, nil
 }
 
+// hasLIDs checks that a path has LIDs if it needs them: the kernel would send to LID 0.
+// Before there is a path, QUERY_ROUTE tells GIDs that are the IP addresses if the port is
+// an Ethernet one (ucma.c, ucma_copy_iboe_route), and those of the ports if not.
+func (c *Connection) hasLIDs(path *mad.PathRecord) error {
+	if path.DLID != 0 && path.SLID != 0 {
+		return nil
+	}
+	r, err := c.id.QueryRoute()
+	if err != nil {
+		return err
+	}
+	p := &r.Paths[0]
+	if p.SGID == gidOf(r.Src) && p.DGID == gidOf(r.Dst) {
+		return nil
+	}
+	name := "DLID"
+	if path.DLID != 0 {
+		name = "SLID"
+	}
+	return c.id.failed(c.id.State(), &CommandError{
+		Dialect: c.ch.dialect, Op: OpSetOption, Field: name, Rule: "0", Err: EINVAL,
+		Fix: "a path between InfiniBand ports has LIDs",
+	})
+}
+
+// fitsWire checks that a path survives its wire form: the kernel gets the values cut off
+// to the widths of the fields.
+func fitsWire(d *Dialect, path *mad.PathRecord) error {
+	var b [mad.PathRecordSize]byte
+	var sent mad.PathRecord
+	path.EncodeTo(&b)
+	sent.DecodeFrom(&b)
+	for _, f := range mismatches(path, &sent) {
+		for _, field := range path.Layout().Fields {
+			if field.Name == f.Name {
+				return &CommandError{
+					Dialect: d, Op: OpSetOption, Field: f.Name, Rule: f.Fed, Err: EINVAL,
+					Fix: fmt.Sprintf("it has %d bits: at most %d", field.Len, uint64(1)<<field.Len-1),
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // check asks what path the kernel has, and compares it with the one that was set.
 func (c *Connection) check(ctx context.Context) error {
 	err := c.flow.step(ctx, StepQueryRoute, func() (detail string, err error) {
@@ -107,9 +155,18 @@ func (c *Connection) check(ctx context.Context) error {
 	})
 }
 
-// isEthernet tells by the route of an id whether its port is an Ethernet one: the
-// kernel reports no LIDs there, not even those of a path that was set.
+// isEthernet tells by the route of an id with a path whether its port is an Ethernet
+// one: the kernel reports no LIDs there, not even those of a path that was set, and
+// elsewhere no path without them is set here.
 func isEthernet(r *QueryRouteResp) bool { return r.Paths[0].DLID == 0 && r.Paths[0].SLID == 0 }
+
+// gidOf is the GID of an IP address (ib_addr.h, rdma_ip2gid); zero of AF_UNSPEC.
+func gidOf(a Sockaddr) (gid mad.GID) {
+	if a.IP.IsValid() {
+		gid = a.IP.Addr().As16()
+	}
+	return gid
+}
 
 // compareRoute compares what QUERY_ROUTE has: all but ServiceID and QoSClass; on
 // Ethernet neither LIDs nor RawTraffic (uverbs_marshall.c, ib_copy_path_rec_to_user).
@@ -145,7 +202,13 @@ func paths(command string, n uint32) error {
 }
 
 func compare(command string, fed, reported *mad.PathRecord) error {
-	var bad []FieldMismatch
+	if bad := mismatches(fed, reported); bad != nil {
+		return &PathMismatchError{Command: command, Fields: bad}
+	}
+	return nil
+}
+
+func mismatches(fed, reported *mad.PathRecord) (bad []FieldMismatch) {
 	a, b := reflect.ValueOf(*fed), reflect.ValueOf(*reported)
 	for i, f := range reflect.VisibleFields(a.Type()) {
 		if !f.IsExported() {
@@ -155,8 +218,5 @@ func compare(command string, fed, reported *mad.PathRecord) error {
 			bad = append(bad, FieldMismatch{Name: f.Name, Fed: fmt.Sprint(x), Reported: fmt.Sprint(y)})
 		}
 	}
-	if bad == nil {
-		return nil
-	}
-	return &PathMismatchError{Command: command, Fields: bad}
+	return bad
 }

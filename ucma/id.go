@@ -120,7 +120,7 @@ func (id *ID) channel() *Channel {
 
 // run writes a command if r allows it.
 func (id *ID) run(r *rule, cmd Command, resp Response) error {
-	undo, state, err := id.begin(cmd.Op(), r)
+	undo, state, err := id.begin(cmd, r)
 	if err != nil {
 		return err
 	}
@@ -177,11 +177,20 @@ func (id *ID) receive(c *Channel, r *EventResp) {
 	id.box.put(e)
 }
 
-// refuse destroys the child of a request that nobody will see; the peer is sent a
-// REJ for it, as when the kernel's own backlog overflows.
+// refuse destroys the child of a request that nobody will see. The kernel sends the
+// peer a REJ for it (reason 28), unlike for a request over its own backlog, which it
+// drops.
 func (c *Channel) refuse(child *ID) {
 	c.mu.Lock()
 	c.stats.Refused++
+	c.mu.Unlock()
+	child.startDestroy()
+}
+
+// skip destroys the child of a request that is nobody's any more.
+func (c *Channel) skip(child *ID) {
+	c.mu.Lock()
+	c.stats.Skipped++
 	c.mu.Unlock()
 	child.startDestroy()
 }

@@ -3,6 +3,7 @@ package ucma
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ibsm/ibsm/mad"
@@ -48,9 +49,12 @@ func (id *ID) ResolveRoute(timeout time.Duration) error {
 
 // SetPath sets the path instead of ResolveRoute. The kernel takes it as it is: of a P_Key
 // that the port does not have CONNECT fails with ENOENT, and a path with other GIDs than
-// those that were resolved is used as if it were right. Event: ROUTE_RESOLVED. illumos
-// cannot.
+// those that were resolved is used as if it were right. A field whose value is wider than
+// it is on the wire is refused here. Event: ROUTE_RESOLVED. illumos cannot.
 func (id *ID) SetPath(path *mad.PathRecord) error {
+	if err := fitsWire(id.channel().dialect, path); err != nil {
+		return id.failed(id.State(), err)
+	}
 	return id.run(&ruleSetPath, SetIBPath(id.num, PathRecData{Flags: PathFlags, Path: *path}), nil)
 }
 
@@ -128,15 +132,14 @@ func (id *ID) Connect(p ConnParam, ece *ECE) error {
 }
 
 // Listen waits for connections; at most backlog of them wait to be taken by Next or
-// Wait, and the peers of others are rejected. 0: DefaultBacklog. Event: CONNECT_REQUEST
-// for each.
+// Wait, and the peers of others are rejected. 0: DefaultBacklog. The kernel has the same
+// limit for requests that are not fetched yet, and drops a REQ above it silently, so that
+// its peer sends it again (cm.c, cm_destroy_id with ENOMEM); as a Channel fetches at once,
+// that is rare. Event: CONNECT_REQUEST for each.
 func (id *ID) Listen(backlog int) error {
-	if backlog <= 0 {
+	if backlog <= 0 || backlog > math.MaxInt32 {
 		backlog = DefaultBacklog
 	}
-	id.mu.Lock()
-	id.backlog = backlog
-	id.mu.Unlock()
 	return id.run(&ruleListen, Listen{ID: id.num, Backlog: uint32(backlog)}, nil)
 }
 
@@ -238,11 +241,12 @@ func (id *ID) boxes() map[uint64]receiver {
 }
 
 func (id *ID) migrate(to *Channel, fd uint32) error {
-	undo, was, err := id.begin(OpMigrateID, &ruleMigrate)
+	cmd := MigrateID{ID: id.num, FD: fd}
+	undo, was, err := id.begin(cmd, &ruleMigrate)
 	if err != nil {
 		return err
 	}
-	if err := Do(to.dev, MigrateID{ID: id.num, FD: fd}, new(DestroyIDResp)); err != nil {
+	if err := Do(to.dev, cmd, new(DestroyIDResp)); err != nil {
 		undo()
 		return id.failed(was, err)
 	}

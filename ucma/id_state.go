@@ -131,10 +131,10 @@ var (
 // begin checks that the command is legal and moves the id on; undo moves it back
 // if the command fails and nothing else has happened to the id since. The id
 // moves first because its event may come before the command returns.
-func (id *ID) begin(op Op, r *rule) (undo func(), was State, err error) {
+func (id *ID) begin(cmd Command, r *rule) (undo func(), was State, err error) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
-	refused := &StateError{Op: op, ID: id.num, State: id.state, Phase: id.phase.String(), Legal: r.states, How: r.how}
+	refused := &StateError{Op: cmd.Op(), ID: id.num, State: id.state, Phase: id.phase.String(), Legal: r.states, How: r.how}
 	switch {
 	case !slices.Contains(r.states, id.state):
 		return nil, 0, refused
@@ -151,6 +151,9 @@ func (id *ID) begin(op Op, r *rule) (undo func(), was State, err error) {
 	}
 	oldState, oldPhase := id.state, id.phase
 	id.state, id.phase = r.to, r.toPhase
+	if l, ok := cmd.(Listen); ok {
+		id.backlog = int(l.Backlog)
+	}
 	undo = func() {
 		id.mu.Lock()
 		defer id.mu.Unlock()

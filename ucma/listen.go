@@ -3,6 +3,7 @@ package ucma
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/ibsm/ibsm/mad"
@@ -12,12 +13,12 @@ import (
 type ListenConfig struct {
 	PortSpace PortSpace // 0: TCP
 	QPType    QPType    // in port space IB. 0: RC
-	Backlog   int       // requests that may wait for Next; the peers of others are rejected. 0: DefaultBacklog
+	Backlog   int       // requests that may wait for Next; the peers of others are rejected, see [ID.Listen]. 0: DefaultBacklog
 	ReuseAddr bool      // see [ID.SetReuseAddr]
 	AFOnly    bool      // see [ID.SetAFOnly]
 
 	// Progress is told each step when it is over: those of Listen, and those of the
-	// connections that are accepted.
+	// connections that are accepted, by several goroutines at once if these are.
 	Progress func(Step)
 }
 
@@ -99,6 +100,7 @@ func (l *Listener) Stats() Stats { return l.ch.Stats() }
 func (l *Listener) Steps() []Step { return l.flow.list() }
 
 // Close ends the listener. Requests that are not accepted are rejected; connections stay.
+// It waits for a kernel that hangs as [Connection.Close] does.
 func (l *Listener) Close() error { return l.flow.finish(l.ch, l.id) }
 
 // Request is a connection that a peer asks for. Accept or Reject it.
@@ -114,27 +116,31 @@ type Request struct {
 	ch       *Channel
 	id       *ID
 	progress func(Step)
+	answered atomic.Bool
 }
 
-// Next waits for a request.
+// Next waits for a request. One whose id answers no questions any more, as when its
+// device was removed, is passed over and counted in [Stats]. So an error is that of the
+// context, or the end of the listener or its device.
 func (l *Listener) Next(ctx context.Context) (*Request, error) {
-	e, err := l.id.Wait(ctx, EventConnectRequest)
-	if err != nil {
-		return nil, err
+	for {
+		e, err := l.id.Wait(ctx, EventConnectRequest)
+		if err != nil {
+			return nil, err
+		}
+		r := &Request{
+			RemoteQPN: e.Conn.QPNum, Param: e.Conn, PrivateData: e.PrivateData(), ECE: e.ECE,
+			ch: l.ch, id: e.Child, progress: l.flow.progress,
+		}
+		if r.Local, r.Peer, err = r.id.addresses(); err == nil {
+			r.Route, err = r.id.QueryRoute()
+		}
+		if err == nil {
+			r.Path = r.Route.Paths[0].PathRecord()
+			return r, nil
+		}
+		l.ch.skip(r.id)
 	}
-	r := &Request{
-		RemoteQPN: e.Conn.QPNum, Param: e.Conn, PrivateData: e.PrivateData(), ECE: e.ECE,
-		ch: l.ch, id: e.Child, progress: l.flow.progress,
-	}
-	if r.Local, r.Peer, err = r.id.addresses(); err == nil {
-		r.Route, err = r.id.QueryRoute()
-	}
-	if err != nil {
-		r.id.startDestroy()
-		return nil, err
-	}
-	r.Path = r.Route.Paths[0].PathRecord()
-	return r, nil
 }
 
 // ID is the request's id.
@@ -159,8 +165,12 @@ type AcceptConfig struct {
 // Accept answers with a queue pair, and waits until the connection is established; a
 // datagram id has nothing to wait for. A peer may be so quick that the connection has
 // ended by then, which its Wait tells. If Accept fails the error is a *StepError, and the
-// request is no more.
+// request is no more; of a request that was answered before it is ErrAnswered, and what
+// came of the first answer stays.
 func (r *Request) Accept(ctx context.Context, cfg AcceptConfig) (*Connection, error) {
+	if err := r.answer(StepAccept); err != nil {
+		return nil, err
+	}
 	if cfg.QPN == 0 {
 		cfg.QPN = UnusedQPN()
 	}
@@ -229,9 +239,20 @@ func (c *Connection) answer(ctx context.Context, cfg *AcceptConfig, datagram boo
 	})
 }
 
+// answer lets one answer through.
+func (r *Request) answer(step string) error {
+	if r.answered.Swap(true) {
+		return &StepError{Step: step, Peer: r.Peer.String(), Path: &r.Path, Err: ErrAnswered}
+	}
+	return nil
+}
+
 // Reject refuses the request, with the program's own reason if it is 0, and is done with
-// it.
+// it. Of a request that was answered before the error is ErrAnswered.
 func (r *Request) Reject(ctx context.Context, reason RejectReason, private []byte) error {
+	if err := r.answer(StepReject); err != nil {
+		return err
+	}
 	f := &flow{peer: r.Peer.String(), progress: r.progress, path: &r.Path}
 	r.ch.users.Add(1)
 	err := f.step(ctx, StepReject, func() (string, error) { return "", r.id.Reject(reason, private) })

@@ -114,6 +114,83 @@ func TestAccept(t *testing.T) {
 	})
 }
 
+// A second answer to a request does nothing to what came of the first.
+func TestAnsweredOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(ucma.Linux)
+		l, err := f.opener().Listen(t.Context(), listenAddr, ucma.ListenConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := f.request(l.ID().Num())
+		r, err := l.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := r.Accept(t.Context(), ucma.AcceptConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var failed *ucma.StepError
+		if _, err := r.Accept(t.Context(), ucma.AcceptConfig{}); !errors.Is(err, ucma.ErrAnswered) || !errors.As(err, &failed) || failed.Step != ucma.StepAccept {
+			t.Errorf("second Accept: %v", err)
+		}
+		if err := r.Reject(t.Context(), 0, nil); !errors.Is(err, ucma.ErrAnswered) || !errors.As(err, &failed) || failed.Step != ucma.StepReject {
+			t.Errorf("Reject after Accept: %v", err)
+		}
+		if !f.has(child) || c.ID().State() != ucma.StateConnect {
+			t.Errorf("the first connection is in state %v", c.ID().State())
+		}
+		if err := errors.Join(l.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		f.leftBehind(t)
+	})
+}
+
+// A request whose id answers nothing any more is passed over; a listener of all devices
+// outlives one of them.
+func TestNextPassesOver(t *testing.T) {
+	dialects(t, func(t *testing.T, d *ucma.Dialect) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(d)
+			l, err := f.opener().Listen(t.Context(), listenAddr, ucma.ListenConfig{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			gone := map[uint32]bool{f.request(l.ID().Num()): true}
+			f.script(ucma.OpQueryRoute, func(_ *fakeKernel, cmd ucma.Command) error {
+				if gone[cmd.(ucma.QueryRoute).ID] {
+					return ucma.ENXIO
+				}
+				return nil
+			})
+			good := f.request(l.ID().Num())
+			r, err := l.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.ID().Num() != good {
+				t.Errorf("request of id %d, want %d", r.ID().Num(), good)
+			}
+			synctest.Wait()
+			for id := range gone {
+				if f.has(id) {
+					t.Errorf("id %d is left behind", id)
+				}
+			}
+			if got := l.Stats().Skipped; got != 1 {
+				t.Errorf("%d requests passed over, want 1", got)
+			}
+			f.stop(ucma.ErrGone)
+			if _, err := l.Next(t.Context()); !errors.Is(err, ucma.ErrGone) {
+				t.Errorf("when the device has gone: %v, want %v", err, ucma.ErrGone)
+			}
+			l.Close()
+		})
+	})
+}
+
 // The peer's DREQ may be handled before its RTU: seen with 500 connections at once on
 // Linux 6.1 and 6.12, whose CM handles each message in a work item of its own.
 func TestAcceptOvertaken(t *testing.T) {
@@ -219,7 +296,7 @@ func TestReject(t *testing.T) {
 		if written.ID != child || written.Reason != 28 || string(written.PrivateData) != "full" {
 			t.Errorf("REJECT %+v", written)
 		}
-		if _, err := r.Accept(t.Context(), ucma.AcceptConfig{}); !errors.Is(err, ucma.ErrDestroyed) {
+		if _, err := r.Accept(t.Context(), ucma.AcceptConfig{}); !errors.Is(err, ucma.ErrAnswered) {
 			t.Errorf("accept afterwards: %v", err)
 		}
 		if err := l.Close(); err != nil {
@@ -259,6 +336,31 @@ func TestBacklog(t *testing.T) {
 		}
 		if _, err := l.Next(t.Context()); !errors.Is(err, ucma.ErrDestroyed) {
 			t.Errorf("Next afterwards: %v", err)
+		}
+		f.leftBehind(t)
+	})
+}
+
+// A Listen that is refused leaves the listener as it is.
+func TestListenTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(ucma.Linux)
+		l, err := f.opener().Listen(t.Context(), listenAddr, ucma.ListenConfig{Backlog: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ID().Listen(5); !errors.Is(err, ucma.ErrState) {
+			t.Errorf("Listen again: %v", err)
+		}
+		for range 3 {
+			f.request(l.ID().Num())
+		}
+		synctest.Wait()
+		if got := l.Stats().Refused; got != 1 {
+			t.Errorf("%d requests refused, want 1: the backlog is still 2", got)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
 		f.leftBehind(t)
 	})
@@ -432,6 +534,45 @@ func TestMembershipEvents(t *testing.T) {
 				f.leftBehind(t)
 			})
 		})
+	}
+}
+
+// Of an address that is no group's a kernel makes a group (cma.c, cma_set_mgid), and
+// to the GID of a group it finds no port (cma_resolve_ib_dev).
+func TestJoinRefused(t *testing.T) {
+	ip := func(s string) ucma.Sockaddr { return ucma.Sockaddr{IP: netip.MustParseAddrPort(s)} }
+	own := ucma.IBAddr(fakeSGID, 0xffff, ucma.PortSpaceUDP, 0)
+	for _, tt := range []struct {
+		group, source ucma.Sockaddr
+		step          string // "": it is joined
+	}{
+		{ip("0.0.0.0:0"), localAddr, ucma.StepJoin},
+		{ip("[::]:0"), localAddr, ucma.StepJoin},
+		{ip("127.0.0.1:0"), ucma.Sockaddr{}, ucma.StepJoin},
+		{ip("192.0.2.2:0"), ucma.Sockaddr{}, ucma.StepJoin},
+		{ip("[fe80::1]:0"), localAddr, ucma.StepJoin},
+		{ip("[::ffff:239.1.2.3]:0"), localAddr, ucma.StepJoin}, // AF_INET6: mapped as an IPv6 address
+		{ucma.Sockaddr{}, localAddr, ucma.StepJoin},
+		{ucma.IBAddr(fakeDGID, 0xffff, ucma.PortSpaceUDP, 0), own, ucma.StepJoin},
+		{ucma.IBAddr(mad.GID{0xff, 0x12, 15: 1}, 0xffff, ucma.PortSpaceUDP, 0), ucma.Sockaddr{}, ucma.StepBind},
+		{ucma.IBAddr(mad.GID{0xff, 0x12, 15: 1}, 0xffff, ucma.PortSpaceUDP, 0), own, ""},
+		{ip("224.0.0.1:0"), localAddr, ""},
+		{ip("[ff12::1]:0"), localAddr, ""},
+	} {
+		f := newFake(ucma.Linux)
+		m, err := f.opener().Join(t.Context(), tt.group, ucma.JoinConfig{Source: tt.source})
+		var failed *ucma.StepError
+		switch {
+		case tt.step == "" && err != nil:
+			t.Errorf("%v: %v", tt.group, err)
+		case tt.step == "":
+			m.Close()
+		case !errors.As(err, &failed) || failed.Step != tt.step:
+			t.Errorf("%v: error %v, want one at %q", tt.group, err, tt.step)
+		case slices.Contains(f.commands(), "JOIN_MCAST"):
+			t.Errorf("%v: %v, but it was joined", tt.group, err)
+		}
+		f.leftBehind(t)
 	}
 }
 

@@ -18,11 +18,18 @@ type Group struct {
 	last finale
 }
 
-// Join joins a multicast group, by an IP address or an InfiniBand one. The id is a
-// datagram one with a device. Event, of the group: MULTICAST_JOIN or MULTICAST_ERROR.
+// Join joins a multicast group, by an IP address or an InfiniBand one; an address that is
+// no group's is refused, of which a kernel would make a group. The id is a datagram one
+// with a device. Event, of the group: MULTICAST_JOIN or MULTICAST_ERROR.
 func (id *ID) Join(addr Sockaddr, flags JoinFlags) (*Group, error) {
 	g := &Group{id: id, uid: lastUID.Add(1), box: newMailbox()}
 	var cmd Command = JoinIPMcast{UID: g.uid, ID: id.num, Addr: addr}
+	if !addr.isMulticast() {
+		return nil, id.failed(id.State(), &CommandError{
+			Dialect: id.channel().dialect, Op: cmd.Op(), Field: "addr", Rule: addr.String() + " is no multicast address", Err: EINVAL,
+			Fix: "groups are 224.0.0.0/4, ff00::/8 and the GIDs that begin with ff",
+		})
+	}
 	switch {
 	case id.has(OpJoinMcast):
 		cmd = JoinMcast{UID: g.uid, ID: id.num, Addr: addr, Flags: flags}
@@ -99,7 +106,7 @@ func (g *Group) end() {
 type JoinConfig struct {
 	PortSpace PortSpace // UDP or IPOIB, which stands in the MGID of an IP address. 0: UDP
 	// Source is the address of the port that joins. Zero: the one that leads to the
-	// group.
+	// group; to an IBAddr none does, so with that Source must be set.
 	Source         Sockaddr
 	SendOnly       bool          // join as a sender only; not on illumos
 	ResolveTimeout time.Duration // 0: 2 s
@@ -143,11 +150,18 @@ func (open Opener) Join(ctx context.Context, group Sockaddr, cfg JoinConfig) (*M
 	return m, nil
 }
 
+// errNoSource: the kernel looks for a port with the GID, or with its prefix, which
+// groups do not have (cma.c, cma_resolve_ib_dev).
+var errNoSource = errors.New("JoinConfig.Source is missing: to the GID of a group no port leads, give the IBAddr of the one that joins")
+
 func (m *Membership) join(ctx context.Context, cfg *JoinConfig) error {
 	var err error
-	if cfg.Source.Family() != AFUnspec {
+	switch {
+	case cfg.Source.Family() != AFUnspec:
 		err = m.flow.bind(ctx, m.id, cfg.Source)
-	} else {
+	case m.Group.IB != nil:
+		err = m.flow.step(ctx, StepBind, func() (string, error) { return "", errNoSource })
+	default:
 		err = m.flow.resolve(ctx, m.id, Sockaddr{}, m.Group, cfg.ResolveTimeout)
 	}
 	if err != nil {
@@ -190,5 +204,6 @@ func (m *Membership) Leave(ctx context.Context) error {
 	return m.flow.quit(m.ch, m.id, err)
 }
 
-// Close does the same in one: the kernel leaves the groups of an id that is destroyed.
+// Close does the same in one: the kernel leaves the groups of an id that is destroyed. It
+// waits for a kernel that hangs as [Connection.Close] does.
 func (m *Membership) Close() error { return m.flow.finish(m.ch, m.id) }

@@ -57,6 +57,17 @@ func (a Sockaddr) Family() Family {
 	return AFInet6
 }
 
+// isMulticast tells whether it is that of a group.
+func (a Sockaddr) isMulticast() bool {
+	switch a.Family() {
+	case AFIB:
+		return a.IB.GID[0] == 0xff
+	case AFInet6:
+		return a.IP.Addr().As16()[0] == 0xff
+	}
+	return a.IP.Addr().IsMulticast()
+}
+
 // Equal tells whether two addresses are the same.
 func (a Sockaddr) Equal(b Sockaddr) bool {
 	if a.IB != nil && b.IB != nil {
