@@ -11,6 +11,7 @@ import (
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/rmpp"
 	"github.com/ibsm/ibsm/sa"
+	"github.com/ibsm/ibsm/script"
 	"github.com/ibsm/ibsm/smp"
 	"github.com/ibsm/ibsm/ucma"
 )
@@ -42,6 +43,12 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
+
+// ExpectError is an answer, or several, that are not as expected.
+type ExpectError struct{ Err error }
+
+func (e *ExpectError) Error() string { return e.Err.Error() }
+func (e *ExpectError) Unwrap() error { return e.Err }
 
 // IncompleteError is the cause that ended an answer after part of it had been
 // printed.
@@ -80,11 +87,16 @@ func Code(err error) int {
 		rejected   *ucma.RejectError
 		noQP       *ucma.UnreachableError
 		mismatch   *ucma.PathMismatchError
+		expect     *ExpectError
+		mistakes   *script.ErrorList
+		status     *script.StatusError
 	)
 	switch {
 	case err == nil:
 		return OK
-	case errors.As(err, &usage), errors.As(err, &addr):
+	case errors.As(err, &expect):
+		return Expect
+	case errors.As(err, &usage), errors.As(err, &addr), errors.As(err, &mistakes):
 		return Usage
 	case errors.As(err, &incomplete):
 		return Incomplete
@@ -101,7 +113,7 @@ func Code(err error) int {
 		case abort.Timeout():
 			return NoAnswer
 		}
-	case errors.As(err, &saStatus), errors.As(err, &smpStatus), errors.Is(err, sa.ErrNoRecords):
+	case errors.As(err, &saStatus), errors.As(err, &smpStatus), errors.As(err, &status), errors.Is(err, sa.ErrNoRecords):
 		return Status
 	}
 	return Failed
@@ -124,8 +136,11 @@ func Hint(err error) string {
 		notFound *sa.NotFoundError
 		saError  *sa.StatusError
 		smpError *smp.StatusError
+		mistakes *script.ErrorList
 	)
 	switch code := Code(err); {
+	case errors.As(err, &mistakes):
+		return ""
 	case code == Usage:
 		return "'ibsm --help', 'ibsm NOUN --help' and 'ibsm NOUN VERB --help' tell how it goes"
 	case errors.Is(err, context.Canceled):

@@ -104,6 +104,9 @@ func (o *Out) Record(kind string, members text.Object, plain []byte) error {
 	return err
 }
 
+// Flush hands on what was written, for output that comes over a time.
+func (o *Out) Flush() error { return o.w.Flush() }
+
 // End ends the document with the errors that there were; without any, it is
 // complete.
 func (o *Out) End(errors ...text.Object) error {
