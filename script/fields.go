@@ -90,18 +90,24 @@ func nameReserved(fields []layout.Field) []layout.Field {
 
 // classOf reads a class, by name or number.
 func classOf(s string) (mad.Class, error) {
-	v, err := headerValue("MgmtClass", s)
+	v, err := headerValue("MgmtClass", layout.Class, s)
 	return mad.Class(v), err
 }
 
 // methodOf reads a method, by name or number.
 func methodOf(s string) (mad.Method, error) {
-	v, err := headerValue("Method", s)
+	v, err := headerValue("Method", layout.Method, s)
 	return mad.Method(v), err
 }
 
-// headerValue reads a value of a field of the common header as its number.
-func headerValue(field, s string) (uint64, error) {
+// headerValue reads a value of a field of the common header as its number. Names as
+// the table writes them are found without a detour, as every send has two.
+func headerValue(field string, names *layout.Enum, s string) (uint64, error) {
+	for i := range names.Values {
+		if v := &names.Values[i]; v.Text == s || slices.Contains(v.Alias, s) {
+			return v.Value, nil
+		}
+	}
 	var b [mad.HeaderSize]byte
 	set, err := text.Set(layout.Header, b[:], field, s)
 	if err != nil {

@@ -1,12 +1,27 @@
 package script
 
-import "testing"
+import (
+	"testing"
+	"testing/fstest"
+)
 
 // BenchmarkStep is what a step costs beside the MAD's way: making it, its results and
 // its expectations.
 func BenchmarkStep(b *testing.B) {
 	x := newBench(b, "demo")
-	s := step(b, `{send: {class: Subn, attribute: PortInfo, to: 8, modifier: "${n}", header: {M_Key: 0x5}}, expect: ['status == "ok"', 'record.PortState == "Active"', 'record.LID == 8']}`)
+	script, err := Load("s.yaml", fstest.MapFS{"s.yaml": {Data: []byte(`version: 1
+vars: {n: 1}
+steps:
+  - send: {class: Subn, attribute: PortInfo, to: 8, modifier: "${n}", header: {M_Key: 0x5}}
+    expect: [status == "ok", record.PortState == "Active", record.LID == 8]
+`)}})
+	if err == nil {
+		err = script.Check(CheckEnv{})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := script.Steps[0]
 	x.vars.set("n", 1)
 	m, err := x.sender.prepare(b.Context(), s.Body.(*Send), x.vars)
 	if err != nil {
@@ -29,20 +44,5 @@ func BenchmarkStep(b *testing.B) {
 			}
 		}
 		x.vars.release(mark)
-	}
-}
-
-func BenchmarkSend(b *testing.B) {
-	x := newBench(b, "demo")
-	s := step(b, `send: {class: Subn, attribute: PortInfo, to: 8}`).Body.(*Send)
-	b.ReportAllocs()
-	for b.Loop() {
-		m, err := x.sender.prepare(b.Context(), s, x.vars)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if _, err := m.send(b.Context()); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
