@@ -49,8 +49,8 @@ type call struct {
 
 	phase  phase
 	place  *list.Element // in agent.waiting
-	tid    uint32
-	sends  int // transmissions done here
+	tid    uint32        // of the newest transmission; before the first one, the Request's
+	sends  int           // transmissions done here
 	result chan result
 
 	got      []byte    // what the receiver has yielded, without a pipe
@@ -100,8 +100,15 @@ func (s *state) admit(a *Agent, now time.Time) {
 
 // transmit sends a request, at first or again, with a new transaction id.
 func (s *state) transmit(c *call, now time.Time) {
+	if _, used := s.calls[c.tid]; used && c.sends == 0 && c.tid != 0 {
+		s.finish(c, now, result{err: c.failure(stepSend, port.ErrDuplicateTID)})
+		c.agent.inFlight-- // it was never one of calls
+		return
+	}
 	c.sends++
-	c.tid = s.newTID()
+	if c.sends > 1 || c.tid == 0 {
+		c.tid = s.newTID()
+	}
 	s.calls[c.tid] = c
 	binary.BigEndian.PutUint32(c.data[mad.OffTID+4:], c.tid)
 	c.peer, c.sender, c.receiver, c.got = c.to, nil, nil, nil

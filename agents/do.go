@@ -25,6 +25,9 @@ type Request struct {
 	// request is then sent again with a new transaction id instead of by the
 	// carrier, which would restart an answer that is on its way.
 	Long bool
+	// TID is the lower half of the transaction id of the first transmission; the
+	// upper one is the carrier's. 0: one that is not in use.
+	TID uint32
 }
 
 // Response is the answer to a Request.
@@ -107,6 +110,7 @@ func (a *Agent) newCall(req *Request, answered bool) (*call, error) {
 		long:     long,
 		answered: answered,
 		mayLong:  req.Long,
+		tid:      req.TID,
 		timeout:  req.Timeout,
 		result:   make(chan result, 1),
 	}

@@ -479,3 +479,36 @@ func TestErrorText(t *testing.T) {
 		}
 	})
 }
+
+// The first transmission has the transaction id that was asked for. While it is in
+// flight another request cannot have it, and does not take a place in the window.
+func TestOwnTransactionID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var sent []uint32
+		hook := func(_ *softmadtest.Link, w *softmad.Wire) []time.Duration {
+			mu.Lock()
+			defer mu.Unlock()
+			sent = append(sent, binary.BigEndian.Uint32(w.MAD[mad.OffTID+4:]))
+			return nil
+		}
+		b := newBench(t, agents.Config{}, hook)
+		defer b.close()
+		reg := saClient(port.RMPPUser)
+		reg.Window = 2
+		client := register(t, b.client, reg)
+		req := agents.Request{Addr: serverAddr, Data: getRecord(1), Timeout: 100 * ms, Retries: 1, Long: true, TID: 0x1234}
+		first := doLater(t.Context(), client, req)
+		synctest.Wait()
+		for range 3 {
+			_, err := client.Do(t.Context(), &req)
+			wantError(t, err, port.ErrDuplicateTID)
+		}
+		wantError(t, (<-first).err, agents.ErrTimeout)
+		_, err := client.Do(t.Context(), &req) // it is free again
+		wantError(t, err, agents.ErrTimeout)
+		if len(sent) != 4 || sent[0] != 0x1234 || sent[2] != 0x1234 || sent[1] == 0x1234 || sent[3] == 0x1234 {
+			t.Errorf("transaction ids %x", sent)
+		}
+	})
+}

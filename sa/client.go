@@ -127,6 +127,12 @@ func (c *Client) Close() error { return c.conn.Close() }
 // Stats counts what the client's agent has seen.
 func (c *Client) Stats() agents.Stats { return c.conn.Stats() }
 
+// Address is where the SA is asked, for programs that make their MADs themselves.
+func (c *Client) Address() (mad.AddressVector, error) { return c.address() }
+
+// SMKey is that of the Config.
+func (c *Client) SMKey() uint64 { return c.cfg.SMKey }
+
 // address gives the SA's address, which is looked up at the first query and
 // after a time-out: the SM may have moved.
 func (c *Client) address() (mad.AddressVector, error) {

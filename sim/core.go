@@ -22,6 +22,8 @@ type core struct {
 	work    []*packet // copies that go on at this same time
 	seq     uint64
 
+	deviations []*Deviation // that are on, in the order that they were switched on
+
 	changes uint32 // of the fabric, the SM's activity count
 	stats   Stats
 	dropped [numReasons]uint64
@@ -36,12 +38,25 @@ type node struct {
 	notice mad.SMPNotice
 }
 
+// simPort is a port. Its state and addresses are here as they are now, in place of
+// those of the model.
 type simPort struct {
 	*topo.Port
+	State mad.PortState // while the link is up
+	LID   mad.LID
+	LMC   uint8
+	PKeys []mad.PKey
+	// info has the rest of what was set, and those too. nil: nothing was set.
+	info *mad.PortInfo
+	phys mad.PortPhysState // while the link is not up: Sleep, Polling or Disabled
+	// leaseEnd is when the lease of the M_Key ends; zero: it does not.
+	leaseEnd time.Time
+
 	id      uint64 // number of the port in the fabric
 	node    *node
 	peer    *simPort
-	cut     bool // the same at both ends
+	cut     bool   // the same at both ends
+	downs   uint64 // how often the link went down by a Set or a reboot
 	removed bool
 	isSM    bool
 	faults  *impairment // of the link in the direction away from here
@@ -56,6 +71,7 @@ func newCore(sub *topo.Subnet, cfg Config) *core {
 		c.nodes[t] = n
 		for i := range n.ports {
 			n.ports[i] = simPort{Port: &t.Ports[i], id: id, node: n}
+			n.ports[i].asModelled()
 			id++
 		}
 	}
@@ -78,11 +94,6 @@ func (c *core) setAllFaults(f Faults) {
 			n.ports[i].faults = newImpairment(f, c.seed, n.ports[i].id)
 		}
 	}
-}
-
-// linkUp tells whether anything goes over the port's link.
-func (p *simPort) linkUp() bool {
-	return p.peer != nil && !p.cut && !p.node.ports[p.devicePort()].removed && !p.peer.node.ports[p.peer.devicePort()].removed
 }
 
 // hop is the port's link as the trace tells it.
@@ -108,10 +119,11 @@ type packet struct {
 	sgid       mad.GID
 	grh        mad.GRH // GID is the destination
 
-	at    *simPort // where it is
-	in    uint8    // port of the node that it came in by; an own port if it starts here
-	start bool     // it has not left its source yet
-	hops  int
+	pathBits uint8    // of the source LID at first, of the destination LID where it is delivered
+	at       *simPort // where it is
+	in       uint8    // port of the node that it came in by; an own port if it starts here
+	start    bool     // it has not left its source yet
+	hops     int
 }
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
@@ -127,10 +139,7 @@ func newPacket(from *simPort, w *softmad.Wire) *packet {
 	p := packets.Get().(*packet)
 	*p = packet{
 		mad: w.MAD, dlid: w.Addr.LID, sl: w.Addr.SL, pkey: w.PKey, hasGRH: w.Addr.HasGRH, grh: w.Addr.GRH,
-		slid: mad.PermissiveLID, at: from, in: from.Num, start: true,
-	}
-	if from.LID != 0 {
-		p.slid = from.LID | mad.LID(w.Addr.PathBits)&(1<<from.LMC-1)
+		pathBits: w.Addr.PathBits, at: from, in: from.Num, start: true,
 	}
 	return p
 }
@@ -138,6 +147,11 @@ func newPacket(from *simPort, w *softmad.Wire) *packet {
 // inject takes a packet from a Link.
 func (c *core) inject(p *packet, qpn uint32, gidIndex uint8) {
 	c.stats.Sent++
+	c.entering(p)
+	p.slid = mad.PermissiveLID
+	if from := p.at; from.LID != 0 {
+		p.slid = from.LID | mad.LID(p.pathBits)&(1<<from.LMC-1)
+	}
 	want := uint32(mad.QPGSI)
 	if isSMP(p.class()) {
 		want = mad.QPSMI
@@ -150,7 +164,7 @@ func (c *core) inject(p *packet, qpn uint32, gidIndex uint8) {
 		c.drop(p, topo.Hop{}, BadGRH)
 		return
 	}
-	p.sgid = p.at.GID(c.sub.GIDPrefix)
+	p.sgid = p.at.GID(c.prefix(p.at))
 	c.run(p)
 }
 
@@ -192,8 +206,7 @@ func (c *core) move(p *packet) {
 // goes on at once.
 func (c *core) cross(p *packet, out *simPort) bool {
 	hop := out.hop()
-	// SMPs need a link that is physically up, all others an active one (IBA 7.2.7).
-	if !out.linkUp() || !isSMP(p.class()) && (out.State != mad.PortStateActive || out.peer.State != mad.PortStateActive) {
+	if !out.linkUp() || !isSMP(p.class()) && !out.carriesData() {
 		c.drop(p, hop, LinkDown)
 		return false
 	}
@@ -253,10 +266,11 @@ func (c *core) drop(p *packet, hop topo.Hop, reason Reason) {
 
 // flight is a packet that is on a link until some time.
 type flight struct {
-	at  time.Time
-	seq uint64 // keeps the order of what happens at one time
-	pkt *packet
-	out *simPort
+	at    time.Time
+	seq   uint64 // keeps the order of what happens at one time
+	pkt   *packet
+	out   *simPort
+	downs uint64 // of out, when the packet left
 }
 
 type flights []flight
@@ -280,7 +294,7 @@ func (f *flights) Pop() any {
 
 func (c *core) schedule(p *packet, out *simPort, d time.Duration) {
 	c.seq++
-	heap.Push(&c.flights, flight{c.now.Add(d), c.seq, p, out})
+	heap.Push(&c.flights, flight{c.now.Add(d), c.seq, p, out, out.downs})
 }
 
 // deadline is when advance has something to do, zero if nothing is on its way.
@@ -296,7 +310,7 @@ func (c *core) advance(now time.Time) {
 	for len(c.flights) > 0 && !c.flights[0].at.After(now) {
 		f := heap.Pop(&c.flights).(flight)
 		c.now = f.at
-		if !f.out.linkUp() { // cut meanwhile
+		if !f.out.linkUp() || f.out.downs != f.downs { // it went down meanwhile
 			c.drop(f.pkt, f.out.hop(), LinkDown)
 			continue
 		}

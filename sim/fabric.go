@@ -4,6 +4,11 @@
 // duplicate and reorder as they are told to. What cannot be delivered is lost
 // without notice, as on a real fabric; the trace says why.
 //
+// PortInfo and P_KeyTable can be set (package sma has the rules). What is set belongs
+// to the Fabric: ports behave by it and tell it, but the subnet's model stays as it
+// is, and with it an SA that answers out of the model. Nobody sweeps the fabric but
+// [Fabric.Sweep].
+//
 // One goroutine moves all MADs. Without delays a MAD goes all its way in one
 // step. All time is of package time, so that a fabric made in a testing/synctest
 // bubble runs in the bubble's time.
@@ -250,7 +255,8 @@ func (f *Fabric) Cut(p *topo.Port) error {
 	return f.change(func(c *core) error { return c.setCut("cut", p, true) })
 }
 
-// Restore mends the link of a port. Its ends are in the state they had.
+// Restore mends the link of a port. Its ends are in the state they had, as if a
+// subnet manager had swept at once.
 func (f *Fabric) Restore(p *topo.Port) error {
 	return f.change(func(c *core) error { return c.setCut("restore", p, false) })
 }
@@ -277,6 +283,41 @@ func (f *Fabric) SetFaults(p *topo.Port, faults Faults) error {
 			return err
 		}
 		end.faults = newImpairment(faults, c.seed, end.id)
+		return nil
+	})
+}
+
+// ChangeFaults changes the faults of a port's link in both directions; without a
+// port those of all links.
+func (f *Fabric) ChangeFaults(p *topo.Port, change func(*Faults)) error {
+	return f.change(func(c *core) error {
+		var ends []*simPort
+		if p != nil {
+			end, err := c.linked("faults", p)
+			if err != nil {
+				return err
+			}
+			ends = []*simPort{end, end.peer}
+		} else {
+			for _, n := range c.nodes {
+				for i := range n.ports {
+					ends = append(ends, &n.ports[i])
+				}
+			}
+		}
+		changed := make([]Faults, len(ends))
+		for i, end := range ends { // all or none
+			if end.faults != nil {
+				changed[i] = end.faults.Faults
+			}
+			change(&changed[i])
+			if err := changed[i].check(); err != nil {
+				return err
+			}
+		}
+		for i, end := range ends {
+			end.faults = newImpairment(changed[i], c.seed, end.id)
+		}
 		return nil
 	})
 }

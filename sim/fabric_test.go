@@ -549,6 +549,9 @@ func FuzzInject(f *testing.F) {
 	seed(combined(9, 1, 6, mad.Route{0, 12}, mad.AttrPortInfo, 1), 0)
 	seed(byLID(9, mad.AttrLinearForwardingTable, 0), 9)
 	seed(gmp(8, mad.DefaultPKey), 8)
+	set := withKey(byLID(9, mad.AttrPortInfo, 12), mad.MethodSet, 0)
+	set.MAD[mad.OffSMPData+33], set.MAD[mad.OffSMPData+36], set.MAD[mad.OffSMPData+43] = 0x30, 0x40, 0x40 // Disabled; MTU, VLs
+	seed(set, 0)
 	sub, err := topo.Generate("demo")
 	if err != nil {
 		f.Fatal(err)

@@ -45,7 +45,7 @@ type impairment struct {
 }
 
 func newImpairment(f Faults, seed, link uint64) *impairment {
-	if f == (Faults{}) {
+	if does := (Faults{f.Loss, f.Duplicate, f.Reorder, 0, f.Delay, f.Jitter}); does == (Faults{}) {
 		return nil
 	}
 	if f.ReorderBy == 0 {

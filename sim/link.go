@@ -61,7 +61,7 @@ func (l *link) Recv(w *softmad.Wire) error {
 	}
 	p := l.pop()
 	l.mu.Unlock()
-	p.toWire(w, l.port)
+	p.toWire(w)
 	packets.Put(p)
 	return nil
 }
@@ -138,7 +138,7 @@ func (l *link) Info() (port.Info, error) {
 		NodeType: n.Type, NodeGUID: n.GUID, PortGUID: p.GUID, NodeDesc: n.Desc,
 		State: pi.PortState, PhysState: pi.PortPhysicalState,
 		LID: pi.LID, LMC: pi.LMC, SMLID: pi.MasterSMLID, SMSL: pi.MasterSMSL, CapMask: pi.CapabilityMask,
-		GIDs:  []mad.GID{p.GID(l.fabric.core.sub.GIDPrefix)},
+		GIDs:  []mad.GID{p.GID(pi.GidPrefix)},
 		PKeys: append([]mad.PKey(nil), p.PKeys...),
 	}
 	if p.linkUp() {
@@ -160,7 +160,7 @@ func (l *link) SetIsSM(on bool) error {
 
 // deliverGMP checks what an end port checks of a MAD to QP1 (IBA 9.6.1, 10.9.3).
 func (c *core) deliverGMP(p *packet, end *simPort) {
-	if p.hasGRH && p.grh.GID != end.GID(c.sub.GIDPrefix) && p.grh.GID != end.GID(mad.DefaultGIDPrefix) {
+	if p.hasGRH && p.grh.GID != end.GID(c.prefix(end)) && p.grh.GID != end.GID(mad.DefaultGIDPrefix) {
 		c.drop(p, topo.Hop{}, BadGRH)
 		return
 	}
@@ -182,18 +182,20 @@ func (c *core) deliver(p *packet, end *simPort) {
 	default:
 		c.stats.Delivered++
 		c.report(Deliver, topo.Hop{From: end.Port}, 0, p)
+		c.leaving(p)
+		p.pathBits = 0
+		if p.dlid.IsUnicast() {
+			p.pathBits = uint8(p.dlid & (1<<end.LMC - 1))
+		}
 		end.link.push(p) // whose reader owns it now
 	}
 }
 
 // toWire is the packet as the HCA of the receiving port reports it.
-func (p *packet) toWire(w *softmad.Wire, end *simPort) {
-	w.Addr = mad.AddressVector{LID: p.slid, QPN: mad.QPGSI, SL: p.sl}
+func (p *packet) toWire(w *softmad.Wire) {
+	w.Addr = mad.AddressVector{LID: p.slid, QPN: mad.QPGSI, SL: p.sl, PathBits: p.pathBits}
 	if isSMP(p.class()) {
 		w.Addr.QPN = mad.QPSMI
-	}
-	if p.dlid.IsUnicast() {
-		w.Addr.PathBits = uint8(p.dlid & (1<<end.LMC - 1))
 	}
 	if p.hasGRH {
 		w.Addr.HasGRH = true

@@ -14,6 +14,7 @@ const consumed = numReasons
 const (
 	offHopPointer  = 6
 	offHopCount    = 7
+	offMKey        = 24
 	offDrSLID      = 32
 	offDrDLID      = 34
 	offInitialPath = 128
@@ -93,7 +94,7 @@ func (c *core) routeByLID(p *packet) (*simPort, Reason) {
 	}
 	port := n.portTo(p.dlid)
 	switch {
-	case port == 0 && n.Ports[0].Has(p.dlid):
+	case port == 0 && n.ports[0].Has(p.dlid):
 		return nil, consumed
 	case port == 0:
 		return nil, WrongPort

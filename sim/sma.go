@@ -17,12 +17,23 @@ func (c *core) consume(p *packet) bool {
 		c.deliverGMP(p, end)
 		return false
 	}
+	var asked *subn
+	if len(c.deviations) > 0 {
+		request := *p.subn()
+		asked = &request
+		c.serving(end, p)
+	}
 	method := mad.Method(p.mad[mad.OffMethod])
 	attribute := mad.AttributeID(binary.BigEndian.Uint16(p.mad[mad.OffAttribute:]))
 	switch {
 	case method&mad.ResponseBit != 0, method == mad.MethodTrap, // for the SM (IBA 14.2.4)
-		p.class() == mad.ClassSubnDirected && isReturning(p),
-		attribute == mad.AttrSMInfo && end.isSM && end.Port != c.sub.SM:
+		p.class() == mad.ClassSubnDirected && isReturning(p):
+		c.deliver(p, end)
+		return false
+	case isVersion1(p) && !c.admits(end, mkeyOf(p), method):
+		c.drop(p, topo.Hop{}, BadMKey)
+		return false
+	case attribute == mad.AttrSMInfo && end.isSM && end.Port != c.sub.SM:
 		c.deliver(p, end)
 		return false
 	case method == mad.MethodTrapRepress: // has no response, and there are no traps
@@ -30,6 +41,7 @@ func (c *core) consume(p *packet) bool {
 		return false
 	}
 	c.answer(p, end, method, attribute)
+	c.answering(asked, p)
 	return true
 }
 
@@ -52,21 +64,26 @@ func (c *core) answer(p *packet, end *simPort, method mad.Method, attribute mad.
 	c.report(Answer, topo.Hop{From: end.Port}, 0, p)
 }
 
-// serve does a request on the 64 bytes of data. Only Get is there.
+// serve does a request on the 64 bytes of data.
 func (c *core) serve(p *packet, end *simPort, method mad.Method, attribute mad.AttributeID) mad.Status {
-	if p.mad[0] != mad.BaseVersion || p.mad[mad.OffClassVersion] != 1 {
+	if !isVersion1(p) {
 		return mad.StatusBadVersion
 	}
+	agent := c.agent(end, p.in)
+	agent.MKey = mkeyOf(p)
+	modifier := binary.BigEndian.Uint32(p.mad[mad.OffModifier:])
+	data := (*[mad.SMPDataSize]byte)(p.mad[mad.OffSMPData:])
 	switch method {
 	case mad.MethodGet:
+		return agent.Get(attribute, modifier, data)
 	case mad.MethodSet:
-		return mad.StatusBadAttribute
-	default:
-		return mad.StatusBadMethod
+		return agent.Set(c, attribute, modifier, data)
 	}
-	agent := c.agent(end, p.in)
-	modifier := binary.BigEndian.Uint32(p.mad[mad.OffModifier:])
-	return agent.Get(attribute, modifier, (*[mad.SMPDataSize]byte)(p.mad[mad.OffSMPData:]))
+	return mad.StatusBadMethod
+}
+
+func isVersion1(p *packet) bool {
+	return p.mad[0] == mad.BaseVersion && p.mad[mad.OffClassVersion] == 1
 }
 
 // agent is the agent of an end port's node for a request that came by port in.
@@ -74,11 +91,7 @@ func (c *core) agent(end *simPort, in uint8) sma.Agent {
 	return sma.Agent{Subnet: c.sub, State: c, End: end.Port, In: in}
 }
 
-var _ sma.State = (*core)(nil)
-
-// LinkUp is of sma.State, as the following methods.
-func (c *core) LinkUp(p *topo.Port) bool { return c.port(p).linkUp() }
-
+// IsSM is of sma.State, as the following methods.
 func (c *core) IsSM(p *topo.Port) bool { return c.port(p).isSM }
 
 func (c *core) Activity() uint32 { return c.changes }
@@ -93,7 +106,7 @@ func (n *node) linkChanged() {
 	if !n.IsSwitch() {
 		return
 	}
-	lid := n.Ports[0].LID
+	lid := n.ports[0].LID
 	toggle := !n.notice.NoticeToggle
 	n.notice = mad.SMPNotice{
 		IsGeneric: true, Type: mad.NoticeTypeUrgent, ProducerType: mad.ProducerTypeSwitch,

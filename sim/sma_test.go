@@ -204,7 +204,7 @@ func TestStatuses(t *testing.T) {
 		{"method GetTable", ca, mad.AttrNodeInfo, 0, set(mad.OffMethod, 0x12), 0x08},
 		{"method 0", ca, mad.AttrNodeInfo, 0, set(mad.OffMethod, 0), 0x08},
 		{"Set NodeInfo", ca, mad.AttrNodeInfo, 0, set(mad.OffMethod, 0x02), 0x0c},
-		{"Set PortInfo", ca, mad.AttrPortInfo, 1, set(mad.OffMethod, 0x02), 0x0c},
+		{"Set PortInfo to LID 0", ca, mad.AttrPortInfo, 1, set(mad.OffMethod, 0x02), 0x1c},
 		{"unknown attribute", ca, 0xff00, 0, nil, 0x0c},
 		{"Set LedInfo", ca, mad.AttrLedInfo, 0, set(mad.OffMethod, 0x02), 0x0c},
 		{"SwitchInfo of a CA", ca, mad.AttrSwitchInfo, 0, nil, 0x0c},

@@ -49,7 +49,7 @@ type Reason uint8
 
 const (
 	Lost         Reason = iota // by the Loss of a link
-	LinkDown                   // no link, cut, not active, or the device is removed
+	LinkDown                   // no link, cut, not active, disabled, or the device is removed
 	BadLID                     // destination LID 0, multicast, or permissive where it may not be
 	NoRoute                    // the forwarding table has no port for the LID
 	WrongPort                  // arrived at a port that does not have the LID
@@ -58,6 +58,7 @@ const (
 	BadQP                      // an SMP not for QP0, or another MAD not for QP1
 	BadGRH                     // an SMP with a GRH, or a GID that the port does not have
 	BadPKey                    // the port has no matching P_Key (IBA 10.9.3)
+	BadMKey                    // an SMP without the M_Key of the port (IBA 14.2.4.1)
 	NotForAgent                // an SMP that a subnet management agent does not answer
 	NoReceiver                 // nobody has opened the port
 	ReceiverFull               // the reader of the port is too slow
@@ -75,6 +76,7 @@ var reasonTexts = [numReasons]string{
 	BadQP:        "wrong queue pair for the class",
 	BadGRH:       "GRH is not valid",
 	BadPKey:      "no matching P_Key",
+	BadMKey:      "wrong M_Key",
 	NotForAgent:  "not for a subnet management agent",
 	NoReceiver:   "nobody receives at the port",
 	ReceiverFull: "receive queue is full",

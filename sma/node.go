@@ -49,20 +49,31 @@ func PKeyBlocks(p *topo.Port) int {
 }
 
 // pkeyTable gives one block. The modifier is the block and, on a switch, in the
-// upper half the port; the tables of a switch's physical ports are empty.
+// upper half the port.
 func (a *Agent) pkeyTable(modifier uint32, data *[mad.SMPDataSize]byte) mad.Status {
-	p := a.End
+	p, first := a.pkeyBlock(modifier)
+	if p == nil {
+		return mad.StatusBadField
+	}
+	keys := a.State.PKeys(p)
+	var table mad.PKeyTable
+	copy(table.PKey[:], keys[min(first, len(keys)):])
+	table.EncodeTo(data)
+	return mad.StatusOK
+}
+
+// pkeyBlock is the port and the first entry of a block; no port if there is no such
+// block.
+func (a *Agent) pkeyBlock(modifier uint32) (p *topo.Port, first int) {
+	p = a.End
 	if p.Node.IsSwitch() {
 		p = a.port(modifier >> 16)
 	}
 	block := int(modifier & 0xffff)
 	if p == nil || block >= PKeyBlocks(p) {
-		return mad.StatusBadField
+		return nil, 0
 	}
-	var table mad.PKeyTable
-	copy(table.PKey[:], p.PKeys[min(block*pkeysPerBlock, len(p.PKeys)):])
-	table.EncodeTo(data)
-	return mad.StatusOK
+	return p, block * pkeysPerBlock
 }
 
 // LFTBlocks is the number of blocks of a switch's linear forwarding table up to

@@ -6,11 +6,20 @@ import (
 )
 
 // PortInfo describes a port of the node, to those that know extended speeds.
-// Physical ports of a switch have nothing that belongs to a LID (IBA 14.2.5.6).
 func (a *Agent) PortInfo(p *topo.Port) mad.PortInfo {
-	state, phys := a.linkState(p)
+	info := a.State.PortInfo(p)
+	info.LocalPortNum = a.In
+	if p.IsEnd() && a.State.IsSM(p) {
+		info.CapabilityMask |= mad.CapIsSM
+	}
+	return info
+}
+
+// BroughtUp is the PortInfo of a port after BringUp, as State has it. Physical
+// ports of a switch have nothing that belongs to a LID (IBA 14.2.5.6).
+func BroughtUp(sub *topo.Subnet, p *topo.Port) mad.PortInfo {
 	info := mad.PortInfo{
-		LocalPortNum: a.In, PortState: state, PortPhysicalState: phys,
+		PortState: p.State, PortPhysicalState: mad.PortPhysStateLinkUp,
 		LinkDownDefaultState: mad.LinkDownDefaultStatePolling,
 		NeighborMTU:          p.MTU, MTUCap: p.MTU,
 		VLCap: vlCap, OperationalVLs: vlCap,
@@ -18,6 +27,9 @@ func (a *Agent) PortInfo(p *topo.Port) mad.PortInfo {
 		RespTimeValue: respTimeValue,
 	}
 	width, speed, linked := linkOf(p)
+	if p.Num != 0 && p.Peer == nil { // port 0 of a switch needs no link
+		info.PortState, info.PortPhysicalState = mad.PortStateDown, mad.PortPhysStatePolling
+	}
 	if !linked {
 		info.MTUCap, info.NeighborMTU = mad.MTU4096, mad.MTU4096
 	}
@@ -27,12 +39,12 @@ func (a *Agent) PortInfo(p *topo.Port) mad.PortInfo {
 	info.SetSpeedsUpTo(speed)
 	info.SetSpeed(speed)
 	if p.IsEnd() {
-		info.GidPrefix = a.Subnet.GIDPrefix
+		info.GidPrefix = sub.GIDPrefix
 		info.LID, info.LMC, info.MasterSMLID, info.MasterSMSL = p.LID, p.LMC, p.SMLID, p.SMSL
-		info.CapabilityMask = a.capMask(p)
+		info.CapabilityMask = capMask
 		info.CapabilityMask2 = capMask2(width, speed)
 		info.GUIDCap = guidCap
-		info.SubnetTimeOut = a.Subnet.SubnetTimeOut
+		info.SubnetTimeOut = sub.SubnetTimeOut
 	}
 	return info
 }
@@ -47,22 +59,9 @@ func linkOf(p *topo.Port) (width mad.LinkWidth, speed mad.Speed, linked bool) {
 	return link.Width, link.Speed, true
 }
 
-// linkState is Down without a working link, but port 0 of a switch has none.
-func (a *Agent) linkState(p *topo.Port) (mad.PortState, mad.PortPhysState) {
-	if p.Num != 0 && (p.Peer == nil || !a.State.LinkUp(p)) {
-		return mad.PortStateDown, mad.PortPhysStatePolling
-	}
-	return p.State, mad.PortPhysStateLinkUp
-}
-
-func (a *Agent) capMask(p *topo.Port) mad.PortCapMask {
-	mask := mad.CapIsNoticeSupported | mad.CapIsSLMappingSupported | mad.CapIsLEDInfoSupported |
-		mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported
-	if a.State.IsSM(p) {
-		mask |= mad.CapIsSM
-	}
-	return mask
-}
+// capMask is what every end port can do.
+const capMask = mad.CapIsNoticeSupported | mad.CapIsSLMappingSupported | mad.CapIsLEDInfoSupported |
+	mad.CapIsSystemImageGUIDSupported | mad.CapIsExtendedSpeedsSupported | mad.CapIsCapabilityMask2Supported
 
 func capMask2(width mad.LinkWidth, speed mad.Speed) mad.PortCapMask2 {
 	mask := mad.Cap2IsPortInfoExtendedSupported

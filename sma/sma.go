@@ -1,7 +1,8 @@
 // Package sma holds what the subnet management agents of a modelled subnet
-// answer: every attribute of IBA 14.2.5 as a function of the model. A simulated
-// agent sends it and a subnet administrator makes its records of it, so they
-// never tell different stories.
+// answer: every attribute of IBA 14.2.5 as a function of the model and of what was
+// set since. A simulated agent sends it and a subnet administrator makes its
+// records of it, so they never tell different stories. PortInfo and P_KeyTable can
+// be set.
 //
 // The nodes are alike in what they can do. Ports have eight data lanes, and
 // service levels and lanes are set up as OpenSM does by default. Switches forward
@@ -15,8 +16,12 @@ import (
 
 // State is what the model does not know: the subnet as it runs.
 type State interface {
-	// LinkUp tells whether the link of a port, which has one, carries anything.
-	LinkUp(*topo.Port) bool
+	// PortInfo is how a port is set up and how its link is. LocalPortNum and the bit
+	// IsSM of the CapabilityMask are left to the Agent.
+	PortInfo(*topo.Port) mad.PortInfo
+	// PKeys are the entries of a port's P_Key table, 0 for a free one, as far as it
+	// goes.
+	PKeys(*topo.Port) []mad.PKey
 	// IsSM tells whether a subnet manager is at an end port.
 	IsSM(*topo.Port) bool
 	// Activity is what the master subnet manager has done (SMInfo's ActCount).
@@ -33,8 +38,11 @@ type State interface {
 // the only subnet manager is the one that has done that.
 type AsModelled struct{ Subnet *topo.Subnet }
 
-// LinkUp says yes.
-func (AsModelled) LinkUp(*topo.Port) bool { return true }
+// PortInfo is as the bring-up has left it.
+func (s AsModelled) PortInfo(p *topo.Port) mad.PortInfo { return BroughtUp(s.Subnet, p) }
+
+// PKeys are the model's.
+func (AsModelled) PKeys(p *topo.Port) []mad.PKey { return p.PKeys }
 
 // IsSM says yes for the port of the subnet manager.
 func (s AsModelled) IsSM(p *topo.Port) bool { return p == s.Subnet.SM }
@@ -56,6 +64,7 @@ type Agent struct {
 	State  State
 	End    *topo.Port // end port that answers
 	In     uint8      // port of the node that the request came by
+	MKey   uint64     // M_Key of the request
 }
 
 // extendedSpeeds is a bit of PortInfo's attribute modifier: the SM knows extended
@@ -135,15 +144,16 @@ func (a *Agent) ofPort(attribute mad.AttributeID, modifier uint32, data *[mad.SM
 	if attribute == mad.AttrPortInfo {
 		num &^= extendedSpeeds
 	}
-	p := a.End
-	if num != 0 {
-		if p = a.port(num); p == nil {
-			return mad.StatusBadField
-		}
+	p := a.portOr(num)
+	if p == nil {
+		return mad.StatusBadField
 	}
 	switch attribute {
 	case mad.AttrPortInfo:
 		info := a.PortInfo(p)
+		if info.MKeyProtectBits != 0 && a.MKey != info.MKey { // IBA 14.2.4.1
+			info.MKey = 0
+		}
 		if modifier&extendedSpeeds == 0 && info.LinkSpeedActive == 0 {
 			info.LinkSpeedActive = mad.LinkSpeedQDR // the fastest that the SM knows
 		}
@@ -158,6 +168,15 @@ func (a *Agent) ofPort(attribute mad.AttributeID, modifier uint32, data *[mad.SM
 		clear(data[:])
 	}
 	return mad.StatusOK
+}
+
+// portOr is a port of the node, for number 0 the one that answers. It is nil if the
+// node has none of the number.
+func (a *Agent) portOr(num uint32) *topo.Port {
+	if num == 0 {
+		return a.End
+	}
+	return a.port(num)
 }
 
 // port is a port of the node, nil if it has none of the number.

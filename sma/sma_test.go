@@ -239,3 +239,77 @@ func FuzzGet(f *testing.F) {
 		}
 	})
 }
+
+// kept is a Writer that keeps what is written beside the model.
+type kept struct {
+	AsModelled
+	info map[*topo.Port]mad.PortInfo
+	keys map[*topo.Port][]mad.PKey
+}
+
+func (k kept) PortInfo(p *topo.Port) mad.PortInfo {
+	if info, ok := k.info[p]; ok {
+		return info
+	}
+	return k.AsModelled.PortInfo(p)
+}
+
+func (k kept) PKeys(p *topo.Port) []mad.PKey {
+	if keys, ok := k.keys[p]; ok {
+		return keys
+	}
+	return k.AsModelled.PKeys(p)
+}
+
+func (k kept) WritePortInfo(p *topo.Port, info mad.PortInfo, _ mad.PortPhysState) { k.info[p] = info }
+
+func (k kept) WritePKeys(p *topo.Port, first int, keys []mad.PKey) {
+	k.keys[p] = append(make([]mad.PKey, first), keys...)
+}
+
+// FuzzSet: whatever is set, an agent does it or says why not, and then has changed
+// nothing; and what it has done it can be asked for.
+func FuzzSet(f *testing.F) {
+	sub := fabric(f)
+	for _, name := range []string{"s", "sdr"} {
+		info := agentOf(f, sub, name).PortInfo(agentOf(f, sub, name).End)
+		info.PortState, info.PortPhysicalState = mad.PortStateNoChange, mad.PortPhysStateNoChange
+		data, _ := info.AppendBinary(nil)
+		f.Add(uint16(mad.AttrPortInfo), uint32(0), name == "s", data)
+		f.Add(uint16(mad.AttrPortInfo), uint32(1<<31|3), name == "s", data)
+		f.Add(uint16(mad.AttrPKeyTable), uint32(1), name == "s", data)
+		f.Add(uint16(mad.AttrPKeyTable), uint32(3<<16), name == "s", data)
+		f.Add(uint16(mad.AttrSwitchInfo), uint32(0), name == "s", data)
+	}
+	f.Fuzz(func(t *testing.T, attribute uint16, modifier uint32, ofSwitch bool, b []byte) {
+		k := kept{AsModelled{sub}, map[*topo.Port]mad.PortInfo{}, map[*topo.Port][]mad.PKey{}}
+		a := agentOf(t, sub, "sdr")
+		if ofSwitch {
+			a = agentOf(t, sub, "s")
+		}
+		a.State = k
+		var data, again [mad.SMPDataSize]byte
+		copy(data[:], b)
+		before := data
+		switch status := a.Set(k, mad.AttributeID(attribute), modifier, &data); status {
+		case mad.StatusOK:
+			var answer, now mad.PortInfo
+			answer.DecodeFrom(&data)
+			a.MKey = answer.MKey
+			if status := a.Get(mad.AttributeID(attribute), modifier, &again); status != mad.StatusOK {
+				t.Fatalf("set, but Get gives %v", status)
+			}
+			now.DecodeFrom(&again)
+			now.ClientReregister = answer.ClientReregister
+			if mad.AttributeID(attribute) == mad.AttrPortInfo && now != answer || mad.AttributeID(attribute) == mad.AttrPKeyTable && data != again {
+				t.Errorf("answer %x, then %x", data, again)
+			}
+		case mad.StatusBadAttribute, mad.StatusBadField:
+			if data != before || len(k.info)+len(k.keys) != 0 {
+				t.Errorf("%v has changed something", status)
+			}
+		default:
+			t.Errorf("status %v", status)
+		}
+	})
+}

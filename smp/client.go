@@ -1,5 +1,5 @@
-// Package smp reads subnet management attributes by subnet management packets
-// (SMPs): at a LID, along a directed route, or along a directed route that
+// Package smp reads and sets subnet management attributes by subnet management
+// packets (SMPs): at a LID, along a directed route, or along a directed route that
 // starts at a LID (IBA 14.2). Answers are typed by the attribute:
 //
 //	c, err := smp.NewClient(dev, smp.Config{})
@@ -106,21 +106,60 @@ type Attribute[T any] interface {
 // *agents.Error, which is agents.ErrTimeout when no try got an answer.
 func Get[T any, P Attribute[T]](ctx context.Context, c *Client, to mad.Addr, modifier uint32) (T, error) {
 	var value T
-	s := P(&value).Layout()
-	attr := layout.AttributeOf(uint8(mad.ClassSubnLIDRouted), s)
-	if attr == nil {
-		return value, fmt.Errorf("%w: the field table has no SM attribute of type %s", ErrUnsupported, s.Name)
+	attr, err := attributeOf(P(&value))
+	if err != nil {
+		return value, err
 	}
 	data, err := c.Get(ctx, to, attr, modifier)
 	if err != nil {
 		return value, err
 	}
-	return value, P(&value).UnmarshalBinary(data[:s.Size])
+	return value, P(&value).UnmarshalBinary(data[:attr.Struct.Size])
+}
+
+// Set writes an attribute, and gives it as the agent says that it is then. One that
+// takes down the link that the answer would come by may get none, and has worked all
+// the same. The request may reach the agent more than once. Errors are those of Get.
+func Set[T any, P Attribute[T]](ctx context.Context, c *Client, to mad.Addr, modifier uint32, value T) (T, error) {
+	attr, err := attributeOf(P(&value))
+	if err != nil {
+		return value, err
+	}
+	data, err := P(&value).AppendBinary(nil)
+	if err != nil {
+		return value, err
+	}
+	if data, err = c.Set(ctx, to, attr, modifier, data); err != nil {
+		return value, err
+	}
+	return value, P(&value).UnmarshalBinary(data[:attr.Struct.Size])
+}
+
+func attributeOf(value mad.Structure) (*layout.Attribute, error) {
+	s := value.Layout()
+	attr := layout.AttributeOf(uint8(mad.ClassSubnLIDRouted), s)
+	if attr == nil {
+		return nil, fmt.Errorf("%w: the field table has no SM attribute of type %s", ErrUnsupported, s.Name)
+	}
+	return attr, nil
 }
 
 // Get reads an attribute by its row in the field table and gives the 64 bytes of
 // data of the SMP, in which it stands first.
 func (c *Client) Get(ctx context.Context, to mad.Addr, attr *layout.Attribute, modifier uint32) ([]byte, error) {
+	return c.ask(ctx, to, mad.MethodGet, attr, modifier, nil)
+}
+
+// Set writes an attribute by its row in the field table. data are the first of the
+// SMP's 64 bytes of data, the others are 0. It gives the answer's 64.
+func (c *Client) Set(ctx context.Context, to mad.Addr, attr *layout.Attribute, modifier uint32, data []byte) ([]byte, error) {
+	if len(data) > mad.SMPDataSize {
+		return nil, fmt.Errorf("%v of %s of %v: %d bytes of data, an SMP has room for %d", mad.MethodSet, attr.Name, place(to), len(data), mad.SMPDataSize)
+	}
+	return c.ask(ctx, to, mad.MethodSet, attr, modifier, data)
+}
+
+func (c *Client) ask(ctx context.Context, to mad.Addr, method mad.Method, attr *layout.Attribute, modifier uint32, data []byte) ([]byte, error) {
 	h, err := c.address(ctx, to)
 	if err != nil {
 		return nil, err
@@ -129,17 +168,17 @@ func (c *Client) Get(ctx context.Context, to mad.Addr, attr *layout.Attribute, m
 	if h.class == mad.ClassSubnDirected {
 		agent = c.byDR
 	}
-	resp, err := agent.Do(ctx, &agents.Request{
-		Addr: h.vector, Data: h.compose(attr, modifier, c.cfg.MKey), Timeout: c.cfg.Timeout, Retries: c.cfg.Retries,
-	})
+	msg := h.compose(method, attr, modifier, c.cfg.MKey)
+	copy(msg[mad.OffSMPData:], data)
+	resp, err := agent.Do(ctx, &agents.Request{Addr: h.vector, Data: msg, Timeout: c.cfg.Timeout, Retries: c.cfg.Retries})
 	if err != nil {
 		return nil, fmt.Errorf("%s of %v: %w", attr.Name, describe(to, h.vector), err)
 	}
 	if status := h.status(resp.Data); status != mad.StatusOK {
-		return nil, &StatusError{Status: status, Method: mad.MethodGet, Attribute: attr.Name, Modifier: modifier, To: to}
+		return nil, &StatusError{Status: status, Method: method, Attribute: attr.Name, Modifier: modifier, To: to}
 	}
-	if method := mad.Method(resp.Data[mad.OffMethod]); method != mad.MethodGetResp {
-		return nil, &MalformedError{Method: method, Attribute: attr.Name, Modifier: modifier, To: to}
+	if got := mad.Method(resp.Data[mad.OffMethod]); got != mad.MethodGetResp {
+		return nil, &MalformedError{Method: got, Asked: method, Attribute: attr.Name, Modifier: modifier, To: to}
 	}
 	return resp.Data[mad.OffSMPData : mad.OffSMPData+mad.SMPDataSize], nil
 }

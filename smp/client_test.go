@@ -1,6 +1,7 @@
 package smp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -203,11 +204,42 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// A Set says in its errors what it is, and that it was one; a byte that was not given
+// is 0.
+func TestSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{})
+		for _, to := range []string{"1", "0,1,1"} {
+			_, err := Set(t.Context(), r.client, mad.MustParseAddr(to), 0, mad.MakeNodeDescription("new"))
+			var status *StatusError
+			if !errors.As(err, &status) || status.Method != mad.MethodSet || !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "Set of NodeDescription") {
+				t.Errorf("%s: %v", to, err)
+			}
+			for block, want := range map[uint32]mad.PKeyTable{1: {PKey: [32]mad.PKey{3: 0x8003}}, 2: {}} {
+				if got, err := Set(t.Context(), r.client, mad.MustParseAddr(to), block, want); err != nil || got != want {
+					t.Errorf("%s, block %d: %v, %v", to, block, got, err)
+				}
+			}
+			data, err := r.client.Set(t.Context(), mad.MustParseAddr(to), layout.AttributeOf(1, layout.PKeyTable), 1, []byte{0x80, 5})
+			if want := append([]byte{0x80, 5}, make([]byte, 62)...); err != nil || !bytes.Equal(data, want) {
+				t.Errorf("%s: %x, %v", to, data, err)
+			}
+		}
+	})
+}
+
 // A type that is no SM attribute.
 func TestNoAttribute(t *testing.T) {
 	r := newRig(t, Config{})
 	if _, err := Get[mad.PathRecord](t.Context(), r.client, mad.MustParseAddr("dr:0"), 0); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("PathRecord: %v", err)
+	}
+	if _, err := Set(t.Context(), r.client, mad.MustParseAddr("dr:0"), 0, mad.PathRecord{}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("Set of PathRecord: %v", err)
+	}
+	attr := layout.AttributeOf(1, layout.NodeDescription)
+	if _, err := r.client.Set(t.Context(), mad.MustParseAddr("dr:0"), attr, 0, make([]byte, 65)); err == nil || !strings.Contains(err.Error(), "65 bytes") {
+		t.Errorf("65 bytes: %v", err)
 	}
 }
 
@@ -270,15 +302,15 @@ func TestCompose(t *testing.T) {
 		got  []byte
 		want map[int]string // bytes from an offset
 	}{
-		{"combined", combined.compose(attr, 3, 0x1122334455667788), map[int]string{
+		{"combined", combined.compose(mad.MethodGet, attr, 3, 0x1122334455667788), map[int]string{
 			0:   "\x01\x81\x01\x01\x00\x00\x00\x02", // hop pointer 0, hop count 2
 			16:  "\x00\x15\x00\x00\x00\x00\x00\x03",
 			24:  "\x11\x22\x33\x44\x55\x66\x77\x88",
 			32:  "\x12\x34\xff\xff",
 			128: "\x00\x07\x08\x00",
 		}},
-		{"local", directed.compose(attr, 0, 0), map[int]string{0: "\x01\x81\x01\x01\x00\x00\x00\x00", 32: "\xff\xff\xff\xff", 128: "\x00\x00"}},
-		{"LID", byLID.compose(attr, 3, 5), map[int]string{0: "\x01\x01\x01\x01\x00\x00\x00\x00", 24: "\x00\x00\x00\x00\x00\x00\x00\x05", 32: "\x00\x00\x00\x00"}},
+		{"local", directed.compose(mad.MethodGet, attr, 0, 0), map[int]string{0: "\x01\x81\x01\x01\x00\x00\x00\x00", 32: "\xff\xff\xff\xff", 128: "\x00\x00"}},
+		{"LID", byLID.compose(mad.MethodSet, attr, 3, 5), map[int]string{0: "\x01\x01\x01\x02\x00\x00\x00\x00", 24: "\x00\x00\x00\x00\x00\x00\x00\x05", 32: "\x00\x00\x00\x00"}},
 	}
 	for _, tt := range tests {
 		for at, want := range tt.want {
@@ -287,4 +319,37 @@ func TestCompose(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What a program needs that makes its SMPs itself is what Get sends: the places are
+// those of libibmad (fields.c, IB_DRSMP_* and IB_MAD_MKEY_F).
+func TestAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, Config{MKey: 0x1122334455667788})
+		own := r.port("h2").LID
+		for to, want := range map[string]struct {
+			lid   mad.LID
+			bytes map[int]string
+		}{
+			"5":       {5, map[int]string{1: "\x01", 24: "\x11\x22\x33\x44\x55\x66\x77\x88", 32: "\x00\x00\x00\x00"}},
+			"0,1,3":   {mad.PermissiveLID, map[int]string{1: "\x81", 7: "\x02", 24: "\x11", 32: "\xff\xff\xff\xff", 128: "\x00\x01\x03\x00"}},
+			"9:0,200": {9, map[int]string{1: "\x81", 7: "\x01", 32: string([]byte{0, byte(own), 0xff, 0xff}), 128: "\x00\xc8\x00"}},
+		} {
+			var b [mad.Size]byte
+			vector, err := r.client.Address(t.Context(), mad.MustParseAddr(to), &b)
+			if err != nil || vector.LID != want.lid || vector.QPN != mad.QPSMI {
+				t.Errorf("%s: %v, %v", to, vector, err)
+			}
+			for at, bytes := range want.bytes {
+				if got := string(b[at : at+len(bytes)]); got != bytes {
+					t.Errorf("%s: byte %d: % x, want % x", to, at, got, bytes)
+				}
+			}
+		}
+		var b [mad.Size]byte
+		var bad *mad.AddrError
+		if _, err := r.client.Address(t.Context(), mad.MustParseAddr("h1"), &b); !errors.As(err, &bad) || b != [mad.Size]byte{} {
+			t.Errorf("a name without a Resolver: %v, % x", err, b)
+		}
+	})
 }

@@ -33,11 +33,12 @@ func (e *StatusError) Is(target error) bool {
 // MalformedError is an answer that says of itself that it answers another method.
 type MalformedError struct {
 	Method    mad.Method // of the answer
+	Asked     mad.Method // of the request
 	Attribute string
 	Modifier  uint32
 	To        mad.Addr
 }
 
 func (e *MalformedError) Error() string {
-	return fmt.Sprintf("malformed answer for %s (modifier %#x) from %s: method %v does not answer %v", e.Attribute, e.Modifier, place(e.To), e.Method, mad.MethodGet)
+	return fmt.Sprintf("malformed answer for %s (modifier %#x) from %s: method %v does not answer %v", e.Attribute, e.Modifier, place(e.To), e.Method, e.Asked)
 }

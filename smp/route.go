@@ -66,27 +66,49 @@ func (c *Client) address(ctx context.Context, to mad.Addr) (h heading, err error
 	return h, nil
 }
 
-// compose makes a SubnGet.
-func (h *heading) compose(attr *layout.Attribute, modifier uint32, mkey uint64) []byte {
-	msg := make([]byte, mad.Size)
-	head := (*[mad.OffSMPData]byte)(msg)
+// Address works out how an SMP gets to an address, for programs that make their SMPs
+// themselves. It writes what stands in the SMP for that: the class, of a directed
+// route the hops and the LIDs, and the M_Key of the Config. All else is the caller's.
+// Errors are those of [Get] before anything is sent.
+func (c *Client) Address(ctx context.Context, to mad.Addr, smp *[mad.Size]byte) (mad.AddressVector, error) {
+	h, err := c.address(ctx, to)
+	if err == nil {
+		h.write(smp, c.cfg.MKey)
+	}
+	return h.vector, err
+}
+
+// Positions in an SMP (IBA 14.2.1).
+const (
+	offHopCount = 7
+	offMKey     = 24
+	offDrSLID   = 32
+	offDrDLID   = 34
+)
+
+// write puts into an SMP what all have that go that way.
+func (h *heading) write(smp *[mad.Size]byte, mkey uint64) {
+	smp[mad.OffClass] = byte(h.class)
+	binary.BigEndian.PutUint64(smp[offMKey:], mkey)
 	if h.class == mad.ClassSubnLIDRouted {
-		p := mad.SMPLIDHeader{
-			BaseVersion: mad.BaseVersion, MgmtClass: h.class, ClassVersion: classVersion, Method: mad.MethodGet,
-			AttributeID: mad.AttributeID(attr.ID), AttributeModifier: modifier, MKey: mkey,
-		}
-		p.EncodeTo(head)
-		return msg
+		return
 	}
-	p := mad.SMPDirectedHeader{
-		BaseVersion: mad.BaseVersion, MgmtClass: h.class, ClassVersion: classVersion, Method: mad.MethodGet,
-		HopCount:    uint8(h.route.Hops()),
-		AttributeID: mad.AttributeID(attr.ID), AttributeModifier: modifier, MKey: mkey,
-		DrSLID: h.drSLID, DrDLID: mad.PermissiveLID,
+	smp[offHopCount] = byte(h.route.Hops())
+	binary.BigEndian.PutUint16(smp[offDrSLID:], uint16(h.drSLID))
+	binary.BigEndian.PutUint16(smp[offDrDLID:], uint16(mad.PermissiveLID))
+	copy(smp[mad.OffSMPPaths:], h.route)
+}
+
+// compose makes a request without data.
+func (h *heading) compose(method mad.Method, attr *layout.Attribute, modifier uint32, mkey uint64) []byte {
+	msg := new([mad.Size]byte)
+	head := mad.Header{
+		BaseVersion: mad.BaseVersion, ClassVersion: classVersion, Method: method,
+		AttributeID: mad.AttributeID(attr.ID), AttributeModifier: modifier,
 	}
-	p.EncodeTo(head)
-	copy(msg[mad.OffSMPPaths:], h.route)
-	return msg
+	head.EncodeTo((*[mad.HeaderSize]byte)(msg[:]))
+	h.write(msg, mkey)
+	return msg[:]
 }
 
 // status is that of an answer, without the D bit.

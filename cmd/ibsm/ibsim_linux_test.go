@@ -170,6 +170,24 @@ func TestIbsimPath(t *testing.T) {
 	}
 }
 
+// The script of the README asks OpenSM for the path. What ibsim does not have is
+// skipped and counted: requests to us, RMPP, an RDMA CM.
+func TestIbsimQuickstart(t *testing.T) {
+	ibsimtest.Need(t, "opensm")
+	b := ibsimtest.Start(t, ibsimtest.TwoLevel(2, 2, 3), "H-0001")
+	r := newRun(t, b.Socket, "H-0003", "run", "quickstart", "--yes", "--var", "me=host 3", "--var", "dst=host 5")
+	r.exit(t, r.Run(), 0, "")
+	for _, want := range []string{
+		`(?m)^skip  register, and ask oneself .* needs serve$`, `(?m)^skip  paths to everywhere, by RMPP .* needs rmpp$`,
+		`(?m)^ok    the path to dst .* ok from LID \d+, 1 record$`, `(?m)^skip  connect over it .* needs cm$`,
+		`(?m)^# passed: 4 steps: 1 passed, 3 skipped in `, `(?m)^# 1 step skipped for want of serve: `,
+	} {
+		if !regexp.MustCompile(want).Match(r.stdout.Bytes()) {
+			t.Errorf("no %s in\n%s", want, r.stdout.String())
+		}
+	}
+}
+
 // What is under way when OpenSM ends, or ibsim, ends with the exit code that says
 // so.
 func TestIbsimKilled(t *testing.T) {

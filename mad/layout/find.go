@@ -54,6 +54,19 @@ func AttributeOf(class uint8, s *Struct) *Attribute {
 	return nil
 }
 
+// FindStruct gives the structure of a name, with or without underscores, in any
+// case; nil if the table has none.
+func FindStruct(name string) *Struct {
+	for _, g := range Groups {
+		for _, s := range g.Structs {
+			if sameName(s.Name, name) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
 func family(class uint8) uint8 {
 	if class == 0x81 {
 		return classSubn

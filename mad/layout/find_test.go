@@ -236,3 +236,19 @@ func TestAttributes(t *testing.T) {
 		t.Errorf("methods of PathRecord: %v", path.Methods)
 	}
 }
+
+func TestFindStruct(t *testing.T) {
+	for name, want := range map[string]*Struct{"SAHeader": SAHeader, "pkeytable": PKeyTable, "P_KeyTable": PKeyTable, "Header": Header, "Head": nil} {
+		if got := FindStruct(name); got != want {
+			t.Errorf("FindStruct(%q) = %v", name, got)
+		}
+	}
+}
+
+func TestReservedName(t *testing.T) {
+	for off, want := range map[int]string{0: "Reserved0", 144: "Reserved18", 300: "Reserved37_4", 7: "Reserved0_7"} {
+		if got := ReservedName(off); got != want {
+			t.Errorf("ReservedName(%d) = %s, want %s", off, got, want)
+		}
+	}
+}

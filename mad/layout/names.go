@@ -41,6 +41,16 @@ func fold(s string) string {
 
 func sameName(a, b string) bool { return fold(a) == fold(b) }
 
+// ReservedName is what a reserved row that starts at bit off is called where it
+// needs a name: by its byte, and the bit in it unless that is 0, as in Reserved18
+// and Reserved37_4.
+func ReservedName(off int) string {
+	if bit := off % 8; bit > 0 {
+		return fmt.Sprintf("Reserved%d_%d", off/8, bit)
+	}
+	return fmt.Sprintf("Reserved%d", off/8)
+}
+
 // IsCalled tells whether the line has the label, however it is spelled.
 func (l *Line) IsCalled(name string) bool { return l.Label != "" && sameName(l.Label, name) }
 

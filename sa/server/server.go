@@ -7,12 +7,16 @@
 // learn nothing of a group. From the start there is the group of IPoIB's broadcasts.
 // Subscriptions cannot be made: other Sets and Deletes get a status.
 //
+// The subnet is as the bring-up has left it, whatever is set in its ports later.
+//
 // Where the IBA leaves a choice it does what OpenSM does; where OpenSM stays
 // silent, as it does to an attribute or a method that it does not know, the
 // server sends the status that the IBA asks for.
 package server
 
 import (
+	"sync"
+
 	"github.com/ibsm/ibsm/agents"
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/port"
@@ -47,6 +51,9 @@ type Server struct {
 	conn     *agents.Conn
 	groups   *groups
 	services services
+
+	deviating  sync.Mutex
+	deviations []bool // that are on, by their place in the table; nil: none ever was
 }
 
 // New starts to answer on dev, out of sub. The subnet is brought up and does not
@@ -94,7 +101,7 @@ func newServer(sub *topo.Subnet, cfg Config) *Server {
 func (s *Server) Close() error { return s.conn.Close() }
 
 func (s *Server) serve(in *agents.Incoming) {
-	if resp := s.answer(s.lidOf(&in.Addr), in.Data); resp != nil {
+	if resp := s.deviate(s.lidOf(&in.Addr), in.Data); resp != nil {
 		// A reply that cannot be sent is a lost one: the requester asks again.
 		_ = in.Reply(resp)
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/connect"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/exit"
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/fields"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/ports"
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/run"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/sa"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/session"
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/smp"
@@ -55,7 +57,10 @@ func init() {
 
 // New makes the command.
 func New(host Host) *cli.App {
-	commands := []*cli.Command{ports.Command(), sa.Command(), smp.Command(), connect.Command(), connect.ListenCommand()}
+	commands := []*cli.Command{
+		ports.Command(), sa.Command(), smp.Command(), connect.Command(), connect.ListenCommand(),
+		run.Command(), fields.Command(),
+	}
 	strict("ibsm", commands)
 	return &cli.App{
 		Name:      "ibsm",

@@ -12,6 +12,7 @@ import (
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/rmpp"
 	"github.com/ibsm/ibsm/sa"
+	"github.com/ibsm/ibsm/script"
 	"github.com/ibsm/ibsm/smp"
 	"github.com/ibsm/ibsm/ucma"
 )
@@ -43,6 +44,12 @@ func (e *UsageError) Unwrap() error { return e.Err }
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}
 }
+
+// ExpectError is an answer, or several, that are not as expected.
+type ExpectError struct{ Err error }
+
+func (e *ExpectError) Error() string { return e.Err.Error() }
+func (e *ExpectError) Unwrap() error { return e.Err }
 
 // IncompleteError is the cause that ended an answer after part of it had been
 // printed.
@@ -93,11 +100,16 @@ func Code(err error) int {
 		noQP       *ucma.UnreachableError
 		mismatch   *ucma.PathMismatchError
 		limit      *LimitError
+		expect     *ExpectError
+		mistakes   *script.ErrorList
+		status     *script.StatusError
 	)
 	switch {
 	case err == nil:
 		return OK
-	case errors.As(err, &usage), errors.As(err, &addr):
+	case errors.As(err, &expect):
+		return Expect
+	case errors.As(err, &usage), errors.As(err, &addr), errors.As(err, &mistakes):
 		return Usage
 	case errors.As(err, &incomplete):
 		return Incomplete
@@ -114,7 +126,7 @@ func Code(err error) int {
 		case abort.Timeout():
 			return NoAnswer
 		}
-	case errors.As(err, &saStatus), errors.As(err, &smpStatus), errors.Is(err, sa.ErrNoRecords):
+	case errors.As(err, &saStatus), errors.As(err, &smpStatus), errors.As(err, &status), errors.Is(err, sa.ErrNoRecords):
 		return Status
 	}
 	return Failed
@@ -138,8 +150,11 @@ func Hint(err error) string {
 		saError  *sa.StatusError
 		smpError *smp.StatusError
 		limit    *LimitError
+		mistakes *script.ErrorList
 	)
 	switch code := Code(err); {
+	case errors.As(err, &mistakes):
+		return ""
 	case code == Usage:
 		return "'ibsm --help', 'ibsm NOUN --help' and 'ibsm NOUN VERB --help' tell how it goes"
 	case errors.Is(err, context.Canceled):

@@ -12,6 +12,7 @@ import (
 	"github.com/ibsm/ibsm/port"
 	"github.com/ibsm/ibsm/rmpp"
 	"github.com/ibsm/ibsm/sa"
+	"github.com/ibsm/ibsm/script"
 	"github.com/ibsm/ibsm/smp"
 	"github.com/ibsm/ibsm/ucma"
 )
@@ -38,6 +39,7 @@ func TestCode(t *testing.T) {
 		{context.Canceled, 1, "failed", ""},
 		{Usagef("no %s", "way"), 2, "usage", "--help"},
 		{&mad.AddrError{Text: "0"}, 2, "usage", "--help"},
+		{&script.ErrorList{Errors: []*script.Error{{}}}, 2, "usage", ""},
 		{timeout, 3, "no_answer", "--timeout"},
 		{&rmpp.AbortError{Status: mad.RMPPStatusTimeTooLong, Local: true}, 3, "no_answer", "ask again"},
 		{&rmpp.AbortError{Status: mad.RMPPStatusTimeTooLong}, 4, "error_status", "ask again"},
@@ -55,6 +57,9 @@ func TestCode(t *testing.T) {
 		{fmt.Errorf("a path: %w", sa.ErrNoRecords), 4, "error_status", ""},
 		{&smp.StatusError{Status: mad.StatusBadAttribute}, 4, "error_status", "SwitchInfo"},
 		{&smp.StatusError{Status: mad.StatusBadField}, 4, "error_status", ""},
+		{&script.StatusError{Status: mad.StatusBadAttribute}, 4, "error_status", ""},
+		{&script.TimeoutError{}, 1, "failed", ""},
+		{Told(&ExpectError{timeout}), 5, "expectation", ""},
 		{&IncompleteError{7, timeout}, 6, "incomplete", "longer --timeout"},
 		{&IncompleteError{7, busy}, 6, "incomplete", "--retries"},
 		{&IncompleteError{7, port.ErrGone}, 6, "incomplete", ""},

@@ -122,6 +122,9 @@ func (o *Out) Record(kind string, members text.Object, plain []byte) error {
 	return o.flush()
 }
 
+// Flush hands on what was written, for output that comes over a time.
+func (o *Out) Flush() error { return o.w.Flush() }
+
 // End ends the document with the errors that there were; without any, it is
 // complete.
 func (o *Out) End(errors ...text.Object) error {

@@ -16,12 +16,18 @@ import (
 	"github.com/ibsm/ibsm/port"
 )
 
+// Kind is the kind of the endpoint: "sim", "umad", "ibsim".
+func (s *Session) Kind() string {
+	kind, _, _ := strings.Cut(s.On, ":")
+	if kind = strings.TrimSpace(kind); kind != "" {
+		return kind
+	}
+	return "umad"
+}
+
 // Simulated tells whether the endpoint is a simulated fabric, where nothing can be
 // broken.
-func (s *Session) Simulated() bool {
-	kind, _, _ := strings.Cut(s.On, ":")
-	return strings.TrimSpace(kind) == "sim"
-}
+func (s *Session) Simulated() bool { return s.Kind() == "sim" }
 
 // Allow asks for --yes where the fabric is real. what is the verb, and why what it
 // does there.

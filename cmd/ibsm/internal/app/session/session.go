@@ -133,6 +133,9 @@ func (s *Session) Flag(name string) (value string, given bool) {
 // Int gives the value of a flag of the verb that is a number.
 func (s *Session) Int(name string) int { return s.verb.Int(name) }
 
+// Strings gives the values of a flag of the verb that may be given several times.
+func (s *Session) Strings(name string) []string { return s.verb.StringSlice(name) }
+
 // Duration gives the value of a flag of the verb that is a time.
 func (s *Session) Duration(name string) time.Duration { return s.verb.Duration(name) }
 
@@ -174,6 +177,10 @@ func (s *Session) Device(ctx context.Context) (port.Device, error) {
 	return s.dev, nil
 }
 
+// Opened is the device as it was opened, for what the endpoint can do beside carrying
+// MADs. nil: Device has not been asked for.
+func (s *Session) Opened() port.Device { return s.opened }
+
 // Ports lists what the endpoint offers.
 func (s *Session) Ports(ctx context.Context) ([]endpoint.Choice, error) { return s.list(ctx, s.On) }
 
@@ -188,6 +195,9 @@ func (s *Session) warn(dev port.Device) {
 		fmt.Fprintf(s.stderr, "warning: %s\n", text.Printable(w.String()))
 	}
 }
+
+// NamesSA tells whether --sa says where the SA is.
+func (s *Session) NamesSA() bool { return s.flags.sa != nil }
 
 // SA gives the client of the subnet's SA.
 func (s *Session) SA(ctx context.Context) (*sa.Client, error) {

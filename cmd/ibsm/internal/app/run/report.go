@@ -1,0 +1,181 @@
+package run
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/render"
+	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/session"
+	"github.com/ibsm/ibsm/mad/text"
+	"github.com/ibsm/ibsm/script"
+)
+
+// report writes what happens in a run, as it happens.
+type report struct {
+	s         *session.Session
+	name      string
+	text      script.TextReport
+	table     bool // of steps alone
+	junit     *script.JUnit
+	junitFile *os.File
+	line      []byte
+	err       error // of the output
+}
+
+func newReport(s *session.Session, file *script.Script) *report {
+	// An interrupt does not end the output: finally is still to come.
+	s.Out.Stopped = nil
+	output, _ := s.Flag("output")
+	r := &report{s: s, name: title(file), table: output == render.CSV}
+	r.text.Verbose = s.Switch("verbose")
+	r.err = s.Out.Columns(stepMembers(&script.Event{}))
+	return r
+}
+
+// title is the name of a script, else that of its file.
+func title(file *script.Script) string {
+	if file.Name != "" {
+		return file.Name
+	}
+	return strings.TrimSuffix(filepath.Base(file.File), filepath.Ext(file.File))
+}
+
+// event writes an event. The first error of the output ends the writing, not the run.
+func (r *report) event(e *script.Event) {
+	if r.junit != nil {
+		r.junit.Report(e)
+	}
+	if r.err != nil {
+		return
+	}
+	r.line = r.text.Append(r.line[:0], e)
+	kind, members := "", text.Object(nil)
+	switch e.Kind {
+	case script.EventEnd:
+		kind, members = "Step", stepMembers(e)
+	case script.EventLog:
+		kind, members = "Log", text.Object{{Name: "step", Value: uint64(e.Step)}, {Name: "text", Value: e.Detail}}
+	case script.EventMAD:
+		kind, members = "MAD", append(text.Object{{Name: "step", Value: uint64(e.Step)}, {Name: "name", Value: e.Name}}, messageMembers(e.Message)...)
+	case script.EventFinish:
+		kind, members = "Verdict", verdictMembers(e.Outcome)
+	}
+	switch {
+	case r.s.Out.IsText():
+		r.err = r.s.Out.Text(r.line)
+	case kind == "" || r.table && kind != "Step":
+		return
+	default:
+		r.err = r.s.Out.Record(kind, members, nil)
+	}
+	if r.err == nil && (len(r.line) > 0 || kind != "") {
+		r.err = r.s.Out.Flush()
+	}
+}
+
+// close ends the reports.
+func (r *report) close(out *script.Outcome) error {
+	err := r.err
+	if r.junit != nil && out != nil {
+		err = errors.Join(err, r.junit.Close(out), r.junitFile.Close())
+	}
+	return err
+}
+
+func stepMembers(e *script.Event) text.Object {
+	return text.Object{
+		{Name: "step", Value: uint64(e.Step)},
+		{Name: "parent", Value: uint64(e.Parent)},
+		{Name: "name", Value: e.Name},
+		{Name: "kind", Value: e.Does},
+		{Name: "iteration", Value: e.Label},
+		{Name: "section", Value: e.Section},
+		{Name: "place", Value: placeText(e.Pos)},
+		{Name: "verdict", Value: e.Verdict.String()},
+		{Name: "tolerated", Value: e.Tolerated && e.Failure != nil},
+		{Name: "microseconds", Value: e.Duration.Microseconds()},
+		{Name: "detail", Value: e.Detail},
+		{Name: "iterations", Value: e.Inner.Iterations},
+		{Name: "failure", Value: failureMembers(e.Failure)},
+	}
+}
+
+func placeText(p script.Pos) string {
+	if p.Line == 0 {
+		return ""
+	}
+	return p.String()
+}
+
+// failureMembers are why a step did not pass; all are empty if it did.
+func failureMembers(f *script.Failure) text.Object {
+	if f == nil {
+		f = &script.Failure{}
+	}
+	message := ""
+	if f.Err != nil {
+		message = f.Err.Error()
+	}
+	values := []any{}
+	for _, o := range f.Values {
+		values = append(values, text.Object{{Name: "text", Value: o.Text}, {Name: "is", Value: o.Is}})
+	}
+	return text.Object{
+		{Name: "place", Value: placeText(f.Pos)},
+		{Name: "expected", Value: f.Expect},
+		{Name: "got", Value: f.Got},
+		{Name: "error", Value: message},
+		{Name: "values", Value: values},
+		{Name: "sent", Value: messageMembers(f.Sent)},
+		{Name: "answer", Value: messageMembers(f.Answer)},
+	}
+}
+
+func messageMembers(m *script.Message) text.Object {
+	if m == nil {
+		m = &script.Message{}
+	}
+	return text.Object{
+		{Name: "with", Value: m.To},
+		{Name: "bytes", Value: hex.EncodeToString(m.Data)},
+		{Name: "decoded", Value: m.Decoded},
+	}
+}
+
+func verdictMembers(o *script.Outcome) text.Object {
+	missing := text.Object{}
+	for _, r := range script.Requirements {
+		if n := o.Missing[r.Word]; n > 0 {
+			missing = append(missing, text.Member{Name: r.Word, Value: n})
+		}
+	}
+	return text.Object{
+		{Name: "verdict", Value: o.Verdict.String()},
+		{Name: "steps", Value: o.Steps},
+		{Name: "passed", Value: o.Passed},
+		{Name: "failed", Value: o.Failed},
+		{Name: "errors", Value: o.Errors},
+		{Name: "skipped", Value: o.Skipped},
+		{Name: "retried", Value: o.Retried},
+		{Name: "microseconds", Value: o.Duration.Microseconds()},
+		{Name: "missing", Value: missing},
+	}
+}
+
+func mistakeMembers(e *script.Error) text.Object {
+	near := []any{}
+	for _, n := range e.Near {
+		near = append(near, n)
+	}
+	return text.Object{
+		{Name: "id", Value: string(e.ID)},
+		{Name: "file", Value: e.Pos.File},
+		{Name: "line", Value: e.Pos.Line},
+		{Name: "column", Value: e.Pos.Col},
+		{Name: "message", Value: e.Msg},
+		{Name: "nearest", Value: near},
+	}
+}
