@@ -1,6 +1,6 @@
 // Package system tests the whole house at once: real MADs from the clients, over
 // agents, softmad and the simulated fabric, to the SA and to the agents of nodes,
-// and back. Every test runs in a synctest bubble, which also shows that nothing
+// and back. What needs no other program runs in a synctest bubble, which also shows that nothing
 // is left running.
 package system
 
