@@ -123,7 +123,9 @@ type packet struct {
 	at       *simPort // where it is
 	in       uint8    // port of the node that it came in by; an own port if it starts here
 	start    bool     // it has not left its source yet
+	answered bool     // by an agent: it is the answer, whatever its method says
 	hops     int
+	copies   int // how often a link has doubled it
 }
 
 var packets = sync.Pool{New: func() any { return new(packet) }}
@@ -222,9 +224,14 @@ func (c *core) cross(p *packet, out *simPort) bool {
 	return c.crossFaulty(p, out, hop)
 }
 
+// maxCopies bounds what becomes of one MAD, which grows by powers of 2 where every
+// link of a long way doubles it.
+const maxCopies = 10
+
 func (c *core) crossFaulty(p *packet, out *simPort, hop topo.Hop) bool {
 	f := out.faults
-	if f.happens(f.Duplicate) {
+	if p.copies < maxCopies && f.happens(f.Duplicate) {
+		p.copies++
 		c.stats.Duplicated++
 		twin := packets.Get().(*packet)
 		*twin = *p

@@ -14,12 +14,14 @@ type Deviation struct {
 	Name   string
 	Breaks string // what happens instead of what the rule says
 	IBA    string // section of the rule
-	// OfSA says that it is about what the SA sends, by RMPP; else it is about the
-	// subnet management agents.
+	// OfSA says that it is about what goes to the SA or comes from it; else it is
+	// about the subnet management agents.
 	OfSA bool
 
 	// enter changes a MAD that a program has sent, before anything else looks at it.
 	enter func(p *packet)
+	// passes has adapters pass on what comes along a directed route.
+	passes bool
 	// serve changes a request before the agent of an end port looks at it.
 	serve func(c *core, end *simPort, m *subn)
 	// answer changes the answer of an agent before it goes its way back.
@@ -49,10 +51,10 @@ func (f *Fabric) Deviate(name string, on bool) error {
 func Deviations() []Deviation { return slices.Clone(deviations) }
 
 // entering, serving, answering and leaving are where the active deviations are
-// made.
+// made, beside [core.passes].
 func (c *core) entering(p *packet) {
 	for _, d := range c.deviations {
-		if d.enter != nil && (d.OfSA && isSegment(p) || !d.OfSA && isSMP(p.class())) {
+		if d.enter != nil && (d.OfSA && p.class() == mad.ClassSubnAdm || !d.OfSA && isSMP(p.class())) {
 			d.enter(p)
 		}
 	}
@@ -76,7 +78,7 @@ func (c *core) answering(asked *subn, p *packet) {
 
 func (c *core) leaving(p *packet) {
 	for _, d := range c.deviations {
-		if d.leave != nil && isSMP(p.class()) && mad.IsResponse(p.mad[:]) {
+		if d.leave != nil && p.answered {
 			d.leave(p)
 		}
 	}

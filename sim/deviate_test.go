@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/ibsm/ibsm/mad"
+	"github.com/ibsm/ibsm/port"
 	"github.com/ibsm/ibsm/sa"
 	"github.com/ibsm/ibsm/sma"
 )
@@ -72,9 +74,11 @@ func probes() []probe {
 		wireProbe(at(s2, 0, 2)),
 		wireProbe(at(s2, mad.OffClassVersion, 2)),
 		wireProbe(method(s2, 0x12)),
-		wireProbe(method(byLID(10, mad.AttrNotice, 0), 7)),
 		wireProbe(at(byRoute(mad.Route{0, 1}, mad.AttrNodeInfo, 0), offHopPointer, 1)),
-		wireProbe(at(byRoute(mad.Route{0}, mad.AttrNodeInfo, 0), offHopCount, 64)),
+		wireProbe(byRoute(mad.Route{0}, mad.AttrNodeInfo, 0)),
+		wireProbe(byRoute(mad.Route{0, 1, 9}, mad.AttrNodeInfo, 0)),
+		wireProbe(byRoute(mad.Route{0, 1, 3, 1}, mad.AttrNodeInfo, 0)),
+		wireProbe(combined(9, 2, mad.PermissiveLID, mad.Route{0, 1}, mad.AttrNodeInfo, 0)),
 		setProbe("s2[4]", func(i *mad.PortInfo) { i.PortState = mad.PortStateActive }),
 		setProbe("s2", func(i *mad.PortInfo) { i.LID = 0 }),
 		setProbe("s2", func(i *mad.PortInfo) { i.MasterSMLID = 3 }),
@@ -88,6 +92,13 @@ func probes() []probe {
 		setProbe("h8", func(i *mad.PortInfo) { i.MKey, i.MKeyProtectBits = theKey, 2 }),
 		wireProbe(h8),
 		wireProbe(pkeys),
+		func(r *rig) (got string) {
+			version9 := gmp(r.sub.SM.LID, mad.DefaultPKey)
+			version9.MAD = request(mad.ClassSubnAdm, mad.MethodGet, mad.AttrClassPortInfo, 0)
+			version9.MAD[mad.OffClassVersion] = 9
+			r.askSA(func(*sa.Client) { got = wireProbe(version9)(r) })
+			return got
+		},
 		func(r *rig) (got string) {
 			r.askSA(func(c *sa.Client) {
 				got = fmt.Sprint(slices.Collect(func(yield func(string) bool) {
@@ -182,4 +193,40 @@ func TestDeviationNames(t *testing.T) {
 			t.Errorf("unknown: %v", err)
 		}
 	})
+}
+
+// Whatever a deviation makes of answers, a request ends in the instant that it was
+// sent in: from an agent that answers answers, or a program like a kernel that does,
+// it would go to and fro for ever.
+func TestDeviationsEnd(t *testing.T) {
+	for _, d := range Deviations() {
+		inBubble(t, Config{}, func(r *rig) {
+			h1 := r.port("h1")
+			dev, err := r.fab.Device(h1.Node, h1.Num)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.fab.Deviate(d.Name, true); err != nil {
+				t.Fatal(err)
+			}
+			p, err := dev.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			agent, err := p.Register(port.Registration{QPN: mad.QPSMI})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, w := range []wire{byLID(1, mad.AttrNodeInfo, 0), byLID(9, mad.AttrNodeInfo, 0), byLID(8, mad.AttrNodeInfo, 0),
+				byRoute(mad.Route{0}, mad.AttrNodeInfo, 0), byRoute(mad.Route{0, 1, 2}, mad.AttrNodeInfo, 0)} {
+				if err := p.Send(&port.Message{Agent: agent, Addr: w.Addr, Data: w.MAD[:]}); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			if s := r.fab.Stats(); s.Sent > 10 { // five, and what the device refuses
+				t.Errorf("%s: %d MADs were sent for 5", d.Name, s.Sent)
+			}
+		})
+	}
 }

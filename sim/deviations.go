@@ -7,7 +7,7 @@ import (
 )
 
 // deviations are those of the subnet management agents, by what they are about, and
-// of the SA's RMPP.
+// of the SA's MADs.
 var deviations = []Deviation{
 	// Versions, methods, statuses.
 	{Name: "base-version-unchecked", Breaks: "a request of another base version is answered like any other", IBA: "13.4.7", serve: put(0, mad.BaseVersion)},
@@ -25,11 +25,6 @@ var deviations = []Deviation{
 	{Name: "status-reserved", Breaks: "a reserved bit of the status is 1", IBA: "13.4.7", answer: always(func(m *subn) { m.setStatus(m.status() | 0x20) })},
 	{Name: "response-method-get", Breaks: "answers have the method of the request", IBA: "14.2.3", leave: func(p *packet) { p.mad[mad.OffMethod] &^= byte(mad.ResponseBit) }},
 	{Name: "response-method-set", Breaks: "the answer to a Set is no GetResp", IBA: "14.2.3", answer: func(asked *subn, p *packet) { p.mad[mad.OffMethod] = asked[mad.OffMethod] | byte(mad.ResponseBit) }},
-	{Name: "trap-repress-answered", Breaks: "a TrapRepress is answered", IBA: "14.2.3", serve: func(_ *core, _ *simPort, m *subn) {
-		if m.method() == mad.MethodTrapRepress {
-			m[mad.OffMethod] = byte(mad.MethodGet)
-		}
-	}},
 
 	// What an answer takes over from the request.
 	{Name: "tid-changed", Breaks: "answers have another transaction id", IBA: "13.4.6", answer: always(func(m *subn) { m[mad.OffTID+7] ^= 1 })},
@@ -54,11 +49,18 @@ var deviations = []Deviation{
 	{Name: "return-path-shifted", Breaks: "the return path is one place off", IBA: "14.2.2", leave: directed(func(m *subn) { copy(m[offReturnPath:], m[offReturnPath+1:]) })},
 	{Name: "dr-lids", Breaks: "DrSLID and DrDLID of an answer are 0", IBA: "14.2.2", leave: directed(func(m *subn) { clear(m[offDrSLID : offDrDLID+2]) })},
 	{Name: "hop-pointer-unchecked", Breaks: "a request that starts with a hop pointer other than 0 goes its way", IBA: "14.2.2", enter: starting(func(p *packet) { p.mad[offHopPointer] = 0 })},
-	{Name: "hop-count-unchecked", Breaks: "a request with more than 63 hops is answered where it starts", IBA: "14.2.2", enter: starting(func(p *packet) {
-		if p.mad[offHopCount] > mad.MaxDirectedHops {
-			p.mad[offHopCount] = 0
+	{Name: "own-node-silent", Breaks: "a request of no hop gets no answer", IBA: "14.2.2", enter: starting(func(p *packet) {
+		if p.mad[offHopCount] == 0 {
+			silence(p)
 		}
 	})},
+	{Name: "lid-start-silent", Breaks: "a directed route that begins at a LID gets no answer", IBA: "14.2.2", enter: starting(func(p *packet) {
+		if drLID(p, offDrSLID) != mad.PermissiveLID {
+			silence(p)
+		}
+	})},
+	{Name: "dead-end-answered", Breaks: "a request that can go no further is answered by the node where it is", IBA: "14.2.2", enter: starting(shorten)},
+	{Name: "adapter-passes-on", Breaks: "an adapter passes on what should go further", IBA: "14.2.2", passes: true},
 
 	// NodeInfo and NodeDescription.
 	{Name: "nodeinfo-versions", Breaks: "BaseVersion and ClassVersion are 0", IBA: "14.2.5.3", answer: edit(mad.AttrNodeInfo, func(i *mad.NodeInfo) { i.BaseVersion, i.ClassVersion = 0, 0 })},
@@ -168,30 +170,43 @@ var deviations = []Deviation{
 			binary.BigEndian.PutUint64(m[offMKey:], end.info.MKey)
 		}
 	}},
+	{Name: "mkey-hidden", Breaks: "no answer shows an M_Key, not even to who has it", IBA: "14.2.4.1", answer: edit(mad.AttrPortInfo, func(i *mad.PortInfo) { i.MKey = 0 })},
 	{Name: "mkey-shown", Breaks: "a Get without the M_Key of the port is answered, and shows it", IBA: "14.2.4.1", serve: func(_ *core, end *simPort, m *subn) {
 		if end.info != nil && m.method() == mad.MethodGet {
 			binary.BigEndian.PutUint64(m[offMKey:], end.info.MKey)
 		}
 	}},
 
-	// Segments of the SA's answers.
-	{Name: "rmpp-version", OfSA: true, Breaks: "segments are of RMPP version 2", IBA: "13.6.2.1", enter: func(p *packet) { p.mad[mad.OffRMPP] = 2 }},
-	{Name: "rmpp-type", OfSA: true, Breaks: "segments have type 0", IBA: "13.6.2.1", enter: func(p *packet) { p.mad[mad.OffRMPP+1] = 0 }},
-	{Name: "rmpp-first-flag", OfSA: true, Breaks: "the first segment has no flag First", IBA: "13.6.2.1", enter: func(p *packet) { p.mad[mad.OffRMPP+2] &^= byte(mad.RMPPFlagFirst) }},
-	{Name: "rmpp-last-flag", OfSA: true, Breaks: "the last segment has no flag Last", IBA: "13.6.2.1", enter: func(p *packet) { p.mad[mad.OffRMPP+2] &^= byte(mad.RMPPFlagLast) }},
-	{Name: "rmpp-segment-number", OfSA: true, Breaks: "segments are counted from 0", IBA: "13.6.2.1", enter: segment(func(number, _ []byte) { add(number, -1) })},
-	{Name: "rmpp-payload-length", OfSA: true, Breaks: "PayloadLength of the last segment is 8 too many", IBA: "13.6.2.1", enter: func(p *packet) {
-		if p.mad[mad.OffRMPP+2]&byte(mad.RMPPFlagLast) != 0 {
-			segment(func(_, length []byte) { add(length, 8) })(p)
+	// What goes to the SA and comes from it, beside what the SA does by itself: here
+	// nothing below it has put it right, or has answered in its place.
+	{Name: "tid-wrong", OfSA: true, Breaks: "responses have another transaction id", IBA: "13.4.6", enter: func(p *packet) {
+		if mad.IsResponse(p.mad[:]) {
+			p.mad[mad.OffTID+7] ^= 1
 		}
 	}},
+	{Name: "bad-version-ok", OfSA: true, Breaks: "another class version is answered like the right one", IBA: "13.4.7", enter: func(p *packet) {
+		if !mad.IsResponse(p.mad[:]) {
+			p.mad[mad.OffClassVersion] = 2
+		}
+	}},
+	{Name: "rmpp-version", OfSA: true, Breaks: "segments are of RMPP version 2", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) { rmpp[0] = 2 })},
+	{Name: "rmpp-type", OfSA: true, Breaks: "segments have type 0", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) { rmpp[1] = 0 })},
+	{Name: "rmpp-first-flag", OfSA: true, Breaks: "the first segment has no flag First", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) { rmpp[2] &^= byte(mad.RMPPFlagFirst) })},
+	{Name: "rmpp-last-flag", OfSA: true, Breaks: "the last segment has no flag Last", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) { rmpp[2] &^= byte(mad.RMPPFlagLast) })},
+	{Name: "rmpp-segment-number", OfSA: true, Breaks: "segments are counted from 0", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) { add(rmpp[offSegmentNumber:], -1) })},
+	{Name: "rmpp-total-wrong", OfSA: true, Breaks: "PayloadLength of the first segment of several is 8 too many", IBA: "13.6.2.1", enter: segments(mad.RMPPFlagFirst, func(rmpp []byte) {
+		if rmpp[2]&byte(mad.RMPPFlagLast) == 0 {
+			add(rmpp[offPayloadLength:], 8)
+		}
+	})},
+	{Name: "rmpp-payload-length", OfSA: true, Breaks: "PayloadLength of the last segment is 8 too many", IBA: "13.6.2.1", enter: segments(mad.RMPPFlagLast, func(rmpp []byte) { add(rmpp[offPayloadLength:], 8) })},
 	{Name: "rmpp-segment-lost", OfSA: true, Breaks: "the last segment of a longer answer is never sent", IBA: "13.6.2.1", enter: func(p *packet) {
-		if p.mad[mad.OffRMPP+2]&byte(mad.RMPPFlagFirst|mad.RMPPFlagLast) == byte(mad.RMPPFlagLast) {
+		if isSegment(p) && mad.RMPPFlags(p.mad[mad.OffRMPP+2])&(mad.RMPPFlagFirst|mad.RMPPFlagLast) == mad.RMPPFlagLast {
 			silence(p)
 		}
 	}},
-	{Name: "rmpp-abort", OfSA: true, Breaks: "an answer is aborted at once, for no reason", IBA: "13.6.2.1", enter: func(p *packet) {
-		p.mad[mad.OffRMPP+1], p.mad[mad.OffRMPP+3] = byte(mad.RMPPTypeAbort), byte(mad.RMPPStatusUnspecified)
-		clear(p.mad[mad.OffRMPP+4 : mad.OffRMPPData])
-	}},
+	{Name: "rmpp-abort", OfSA: true, Breaks: "an answer is aborted at once, for no reason", IBA: "13.6.2.1", enter: segments(0, func(rmpp []byte) {
+		rmpp[1], rmpp[3] = byte(mad.RMPPTypeAbort), byte(mad.RMPPStatusUnspecified)
+		clear(rmpp[4:])
+	})},
 }

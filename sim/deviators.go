@@ -137,12 +137,34 @@ func starting(change func(*packet)) entered {
 	}
 }
 
-// segment changes the SegmentNumber and the PayloadLength of a segment.
-func segment(change func(number, length []byte)) entered {
-	return func(p *packet) {
-		change(p.mad[mad.OffRMPP+4:mad.OffRMPP+8], p.mad[mad.OffRMPP+8:mad.OffRMPPData])
+// shorten ends a directed route before the first port that leads nowhere.
+func shorten(p *packet) {
+	at := p.at
+	for hop := 1; hop <= int(p.mad[offHopCount]) && hop <= mad.MaxDirectedHops; hop++ {
+		ports, out := at.node.ports, int(p.mad[offInitialPath+hop])
+		if out == 0 || out >= len(ports) || !ports[out].linkUp() {
+			p.mad[offHopCount] = byte(hop - 1)
+			return
+		}
+		at = ports[out].peer
 	}
 }
+
+// segments changes the SA's DATA segments of which one of the flags, if any are
+// given, is set.
+func segments(flags mad.RMPPFlags, change func(rmpp []byte)) entered {
+	return func(p *packet) {
+		if has := mad.RMPPFlags(p.mad[mad.OffRMPP+2]); isSegment(p) && (flags == 0 || has&flags != 0) {
+			change(p.mad[mad.OffRMPP:mad.OffRMPPData])
+		}
+	}
+}
+
+// Positions in the RMPP header of a segment (IBA 13.6.2.1).
+const (
+	offSegmentNumber = 4
+	offPayloadLength = 8
+)
 
 func add(number []byte, n int32) {
 	binary.BigEndian.PutUint32(number, binary.BigEndian.Uint32(number)+uint32(n))

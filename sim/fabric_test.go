@@ -286,6 +286,22 @@ func TestDuplicate(t *testing.T) {
 	})
 }
 
+// On a long way where each link doubles what goes over it, one MAD does not become
+// 2 to the power of its length.
+func TestDuplicateBounded(t *testing.T) {
+	inBubble(t, Config{Faults: Faults{Duplicate: 1}}, func(r *rig) {
+		there := r.port("s1[11]")
+		route := mad.Route{0, 1}
+		for range 20 {
+			route = append(route, there.Num, there.Peer.Num)
+		}
+		r.send("h2", byRoute(route, mad.AttrNodeInfo, 0))
+		if n := r.fab.Stats().Duplicated; n != 1<<maxCopies-1 || len(r.ports["h2"].got()) != 1<<maxCopies {
+			t.Errorf("duplicated %d times, %d answers", n, len(r.ports["h2"].got()))
+		}
+	})
+}
+
 // lossy sends MADs over two links that lose 5 % each and gives which arrived.
 func lossy(t *testing.T, seed uint64, n int) (arrived []byte) {
 	inBubble(t, Config{Faults: Faults{Loss: 0.05}, Seed: seed}, func(r *rig) {

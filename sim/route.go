@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/ibsm/ibsm/mad"
 	"github.com/ibsm/ibsm/topo"
@@ -130,16 +131,16 @@ func (c *core) direct(p *packet, first bool) (*simPort, Reason) {
 func (c *core) directOut(p *packet, first bool) (*simPort, Reason) {
 	initial := p.mad[offInitialPath:]
 	pointer, count := p.mad[offHopPointer], p.mad[offHopCount]
-	isSwitch := p.at.node.IsSwitch()
+	passes := c.passes(p.at.node)
 	switch {
 	case count != 0 && pointer == 0: // C14-9 1: the first node of the directed part
-		if !first || !p.start && !isSwitch {
+		if !first || !p.start && !passes {
 			return nil, BadRoute
 		}
 		p.mad[offHopPointer] = 1
 		return c.leave(p, initial[1])
 	case pointer != 0 && pointer < count: // C14-9 2: between
-		if !isSwitch {
+		if !passes {
 			return nil, BadRoute
 		}
 		p.mad[offReturnPath+int(pointer)] = p.in
@@ -161,16 +162,16 @@ func (c *core) directOut(p *packet, first bool) (*simPort, Reason) {
 func (c *core) directBack(p *packet, first bool) (*simPort, Reason) {
 	back := p.mad[offReturnPath:]
 	pointer, count := p.mad[offHopPointer], p.mad[offHopCount]
-	isSwitch := p.at.node.IsSwitch()
+	passes := c.passes(p.at.node)
 	switch {
 	case count != 0 && pointer == count+1: // C14-13 1: the first node of the directed part
-		if !first || !p.start && !isSwitch {
+		if !first || !p.start && !passes {
 			return nil, BadRoute
 		}
 		p.mad[offHopPointer]--
 		return c.leave(p, back[pointer-1])
 	case pointer >= 2 && pointer <= count: // C14-13 2: between
-		if !isSwitch {
+		if !passes {
 			return nil, BadRoute
 		}
 		p.mad[offHopPointer]--
@@ -182,6 +183,11 @@ func (c *core) directBack(p *packet, first bool) (*simPort, Reason) {
 		return nil, consumed
 	}
 	return nil, BadRoute // C14-13 5
+}
+
+// passes tells whether a node passes directed packets on.
+func (c *core) passes(n *node) bool {
+	return n.IsSwitch() || slices.ContainsFunc(c.deviations, func(d *Deviation) bool { return d.passes })
 }
 
 // leave sends a directed packet out of a port. Only a switch has a choice.

@@ -18,7 +18,7 @@ func (c *core) consume(p *packet) bool {
 		return false
 	}
 	var asked *subn
-	if len(c.deviations) > 0 {
+	if len(c.deviations) > 0 && !p.answered {
 		request := *p.subn()
 		asked = &request
 		c.serving(end, p)
@@ -26,7 +26,7 @@ func (c *core) consume(p *packet) bool {
 	method := mad.Method(p.mad[mad.OffMethod])
 	attribute := mad.AttributeID(binary.BigEndian.Uint16(p.mad[mad.OffAttribute:]))
 	switch {
-	case method&mad.ResponseBit != 0, method == mad.MethodTrap, // for the SM (IBA 14.2.4)
+	case p.answered, method&mad.ResponseBit != 0, method == mad.MethodTrap, // for the SM (IBA 14.2.4)
 		p.class() == mad.ClassSubnDirected && isReturning(p):
 		c.deliver(p, end)
 		return false
@@ -59,7 +59,7 @@ func (c *core) answer(p *packet, end *simPort, method mad.Method, attribute mad.
 		p.slid = end.LID
 	}
 	binary.BigEndian.PutUint16(p.mad[mad.OffStatus:], uint16(status))
-	p.start = true
+	p.start, p.answered = true, true
 	c.stats.Answered++
 	c.report(Answer, topo.Hop{From: end.Port}, 0, p)
 }

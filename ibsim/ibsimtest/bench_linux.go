@@ -109,6 +109,17 @@ func library() string {
 	return ""
 }
 
+// folder is a folder in memory if there is one: umad2sim writes a whole sysfs for
+// each program, which on a disk is most of the time that a diag takes.
+func folder(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "ibsm-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
 var benches atomic.Uint32
 
 // Start starts ibsim on a netlist, and OpenSM on a node of it, and waits until the
@@ -118,7 +129,7 @@ func Start(t testing.TB, netlist, smNode string) *Bench {
 	Need(t, "opensm")
 	b := &Bench{
 		Socket: fmt.Sprintf("ibsm-test-%d-%d", os.Getpid(), benches.Add(1)),
-		t:      t, dir: t.TempDir(), preload: library(),
+		t:      t, dir: folder(t), preload: library(),
 	}
 	b.startIbsim(netlist)
 	b.startOpenSM(smNode)

@@ -58,6 +58,7 @@ func beside(t *testing.T) scripts.Env {
 // are in docs/opensm-ibsim-differences.md, and the steps of others that do.
 var theirs = map[string][]string{
 	"sa-basics": {
+		"another class version is refused",
 		"an unsupported attribute is told",
 		"an unsupported method is told",
 		"a record that cannot be set says so",

@@ -36,6 +36,7 @@ func probes(t *testing.T, s *Server) (all [][]byte) {
 	path(get, func(r *mad.PathRecord) { r.DGID[15]++; r.DGID[14] = 9 }, "SGID", "DGID")
 	path(get, func(r *mad.PathRecord) { r.SLID++ }, "SGID", "DGID", "SLID")
 	path(get, func(r *mad.PathRecord) { r.MTU = 9 }, "SGID", "DGID", "MTU", "MTUSelector")
+	path(table, func(r *mad.PathRecord) { r.MTU = mad.MTU256 }, "SGID", "DGID", "MTU")
 	path(table, func(r *mad.PathRecord) { r.NumbPath = 0 }, "SGID", "DGID", "NumbPath")
 	path(table, func(r *mad.PathRecord) { r.PKey = 0x8001 }, "SGID", "DGID", "P_Key")
 	path(table, func(r *mad.PathRecord) { r.Preference = 3 }, "SGID", "DGID", "Preference")
@@ -107,6 +108,8 @@ func probes(t *testing.T, s *Server) (all [][]byte) {
 	add(set, mad.AttrMCMemberRecord, newMember(s, "h2", transientGroup), creates...)
 	add(set, mad.AttrMCMemberRecord, newMember(s, "h2", transientGroup), "MGID", "JoinState")
 	member := newMember(s, "h2", transientGroup)
+	member.QKey++
+	add(set, mad.AttrMCMemberRecord, member, "MGID", "PortGID", "JoinState", "Q_Key")
 	member.MLID = 0xc000
 	for _, field := range []string{"MGID", "MLID", "P_Key", "JoinState"} {
 		add(table, mad.AttrMCMemberRecord, member, field)

@@ -60,6 +60,23 @@ func selector(of func(*mad.PathRecord) *mad.Selector, from, to mad.Selector) ask
 	})
 }
 
+// asExactly has a bound of a path that has no selector be one for exactly.
+func asExactly(s *Server, req message) {
+	question(mad.AttrPathRecord, func(r *mad.PathRecord) {
+		for _, bound := range []struct {
+			value, selector uint64 // of the mask
+			is              *mad.Selector
+		}{
+			{pathMTU, pathMTUSel, &r.MTUSelector}, {pathRate, pathRateSel, &r.RateSelector}, {pathLife, pathLifeSel, &r.PacketLifeTimeSelector},
+		} {
+			if req.mask()&(bound.value|bound.selector) == bound.value {
+				*bound.is = mad.SelectorExactly
+				req.setMask(req.mask() | bound.selector)
+			}
+		}
+	})(s, req)
+}
+
 func mtuSelector(r *mad.PathRecord) *mad.Selector  { return &r.MTUSelector }
 func rateSelector(r *mad.PathRecord) *mad.Selector { return &r.RateSelector }
 func lifeSelector(r *mad.PathRecord) *mad.Selector { return &r.PacketLifeTimeSelector }
