@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)   // a second signal ends ibsm at once
+	context.AfterFunc(ctx, second)
 	signal.Ignore(syscall.SIGPIPE) // or what is open would stay so at ibsim
 	code := app.Run(ctx, app.Host{
 		Args:   os.Args,
@@ -21,4 +21,13 @@ func main() {
 	})
 	stop()
 	os.Exit(code)
+}
+
+// second ends ibsm at once by a second signal, also where a shell has its jobs in the
+// background ignore the first.
+func second() {
+	again := make(chan os.Signal, 1)
+	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+	<-again
+	os.Exit(1)
 }
