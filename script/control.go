@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -66,7 +67,7 @@ func (t *thread) forEach(ctx context.Context, b *ForEach, d *done) error {
 	if err != nil {
 		return err
 	}
-	most, err := t.vars.number(ctx, b.Max, MaxIterations, 0, MaxIterations)
+	most, err := t.vars.number(ctx, b.Max, MaxIterations, 1, MaxIterations)
 	if err != nil {
 		return err
 	}
@@ -89,7 +90,7 @@ func (t *thread) forEach(ctx context.Context, b *ForEach, d *done) error {
 }
 
 func (t *thread) repeat(ctx context.Context, b *Repeat, d *done) error {
-	times, err := t.vars.number(ctx, b.Times, MaxIterations, 0, MaxIterations)
+	times, err := t.vars.number(ctx, b.Times, MaxIterations, 1, MaxIterations)
 	if err != nil {
 		return err
 	}
@@ -207,6 +208,10 @@ func (t *thread) setVar(ctx context.Context, b *SetVar) error {
 		if e.Value != nil {
 			var err error
 			if value, err = t.vars.value(ctx, e.Value); err != nil {
+				var placed *placedError
+				if errors.As(err, &placed) {
+					return &placedError{placed.pos, fmt.Errorf("%s: %w", e.Key, placed.err)}
+				}
 				return err
 			}
 		}
@@ -286,12 +291,13 @@ func itemLabel(name string, item any) string {
 	s := show(item)
 	for _, key := range []string{"name", "gid", "lid"} {
 		if value, ok := m[key]; ok {
-			s = write(value)
+			s, _ = writeMost(value, maxShown)
+			s = cutShown(s)
 			break
 		}
 	}
 	if number, ok := m["port"]; ok {
-		s += "[" + write(number) + "]"
+		s += "[" + show(number) + "]"
 	}
 	return name + " = " + s
 }

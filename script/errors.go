@@ -103,7 +103,25 @@ func (s *errorSink) nearest(name string, candidates []string) []string {
 	if len(s.list.Errors) == maxErrors || len(name) > maxWord {
 		return nil
 	}
-	return layout.Nearest(name, candidates)
+	near := layout.Nearest(name, candidates)
+	for _, c := range candidates {
+		// These are two edits, which Nearest does not let short words have.
+		if swapped(name, c) && !slices.Contains(near, c) {
+			near = append([]string{c}, near...)
+		}
+	}
+	return near
+}
+
+// swapped tells whether two neighbours in a are in each other's place in b, and all else is
+// the same.
+func swapped(a, b string) bool {
+	for i := 0; i+1 < len(a) && len(a) == len(b); i++ {
+		if a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
 }
 
 // err gives what was collected, in the order of the places; nil if all is well.

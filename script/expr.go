@@ -32,6 +32,10 @@ const (
 	fnIn       = "in()"
 	fnPlain    = "plain()"
 	fnTick     = "tick()"
+	fnPlus     = "plus()"
+	fnQuotient = "quotient()"
+	fnFitting  = "fitting()"
+	fnWritable = "writable()"
 )
 
 // compile makes the program of an expression, which runs on the env of vars.
@@ -97,10 +101,17 @@ func (patcher) Visit(node *ast.Node) {
 			call(fnFetch, n.Node, n.Property)
 		}
 	case *ast.BinaryNode:
-		switch name := comparisons[n.Operator]; {
-		case name != "" && !(isBasic(n.Left) && isBasic(n.Right)):
+		switch name := operators[n.Operator]; {
+		case n.Operator == "/":
+			call(fnQuotient, n.Left, n.Right)
+		case name == "" || isBasic(n.Left) && isBasic(n.Right):
+		case name == fnEqual, name == fnUnequal, name == fnIn:
+			call(name, env, n.Left, n.Right)
+		default:
 			call(name, n.Left, n.Right)
-		case n.Operator == "contains", n.Operator == "startsWith", n.Operator == "endsWith", n.Operator == "matches":
+		}
+		switch n.Operator {
+		case "contains", "startsWith", "endsWith", "matches":
 			if !isBasic(n.Left) {
 				n.Left = &ast.CallNode{Callee: &ast.IdentifierNode{Value: fnPlain}, Arguments: []ast.Node{n.Left}}
 			}
@@ -119,6 +130,16 @@ func (patcher) Visit(node *ast.Node) {
 			ast.Patch(node, &ast.BuiltinNode{Name: "len", Arguments: n.Arguments})
 		case n.Name == "get" && len(n.Arguments) == 2:
 			call(fnOptional, n.Arguments...)
+		case limitedBuiltins[n.Name] != nil:
+			call(functionKey(n.Name), n.Arguments...)
+		case wholeBuiltins[n.Name]:
+			for i, arg := range n.Arguments {
+				if _, predicate := arg.(*ast.PredicateNode); !predicate && !isBasic(arg) {
+					n.Arguments[i] = &ast.CallNode{Callee: &ast.IdentifierNode{Value: fnFitting}, Arguments: []ast.Node{arg}}
+				}
+			}
+		case writingBuiltins[n.Name]:
+			n.Arguments[0] = &ast.CallNode{Callee: &ast.IdentifierNode{Value: fnWritable}, Arguments: []ast.Node{n.Arguments[0]}}
 		}
 	case *ast.PredicateNode:
 		// So that the context can end it however long the lists are.
@@ -127,8 +148,8 @@ func (patcher) Visit(node *ast.Node) {
 	}
 }
 
-var comparisons = map[string]string{
-	"==": fnEqual, "!=": fnUnequal, "<": fnLess, ">": fnMore, "<=": fnAtMost, ">=": fnAtLeast, "in": fnIn,
+var operators = map[string]string{
+	"+": fnPlus, "==": fnEqual, "!=": fnUnequal, "<": fnLess, ">": fnMore, "<=": fnAtMost, ">=": fnAtLeast, "in": fnIn,
 }
 
 // isBasic tells whether a value is known to be of a type that needs no help to be
@@ -154,19 +175,29 @@ func makeFunctions() []expr.Option {
 			return err == nil && holds(c), err
 		})
 	}
-	asBool, asAny := new(func(a, b any) bool), new(func(a, b any) any)
+	asBool, asAny, ofEnv := new(func(a, b any) bool), new(func(a, b any) any), new(func(env, a, b any) bool)
 	options := []expr.Option{
 		expr.Function(fnFetch, two(fetch), asAny),
 		expr.Function(fnOptional, two(fetchOptional), asAny),
-		expr.Function(fnEqual, two(func(a, b any) (any, error) { return equal(a, b), nil }), asBool),
-		expr.Function(fnUnequal, two(func(a, b any) (any, error) { return !equal(a, b), nil }), asBool),
+		expr.Function(fnEqual, func(args ...any) (any, error) { return varsOf(args[0]).equal(args[1], args[2]) }, ofEnv),
+		expr.Function(fnUnequal, func(args ...any) (any, error) {
+			is, err := varsOf(args[0]).equal(args[1], args[2])
+			return !is, err
+		}, ofEnv),
 		expr.Function(fnLess, ordered(func(c int) bool { return c < 0 }), asBool),
 		expr.Function(fnMore, ordered(func(c int) bool { return c > 0 }), asBool),
 		expr.Function(fnAtMost, ordered(func(c int) bool { return c <= 0 }), asBool),
 		expr.Function(fnAtLeast, ordered(func(c int) bool { return c >= 0 }), asBool),
-		expr.Function(fnIn, two(func(a, b any) (any, error) { return contains(b, a) }), asBool),
+		expr.Function(fnIn, func(args ...any) (any, error) { return varsOf(args[0]).contains(args[2], args[1]) }, ofEnv),
+		expr.Function(fnPlus, two(plus), asAny),
+		expr.Function(fnQuotient, two(quotient), asAny),
+		expr.Function(fnFitting, func(args ...any) (any, error) { return fitting(args[0]) }, new(func(any) any)),
+		expr.Function(fnWritable, func(args ...any) (any, error) { return writable(args[0]) }, new(func(any) any)),
 		expr.Function(fnPlain, func(args ...any) (any, error) { return plain(args[0]), nil }, new(func(any) any)),
 		expr.Function(fnTick, func(args ...any) (any, error) { return nil, varsOf(args[0]).tick() }, new(func(any) any)),
+	}
+	for name, f := range limitedBuiltins {
+		options = append(options, expr.Function(functionKey(name), f, new(func(...any) string)))
 	}
 	for name, f := range ownFunctions {
 		options = append(options, expr.Function(functionKey(name), func(args ...any) (any, error) {
@@ -207,6 +238,9 @@ func (s *vars) eval(ctx context.Context, e *Expr) (any, error) {
 		return nil, &ExprError{e.Pos, e.Text, shortError(err)}
 	}
 	value, err := s.run(ctx, program)
+	if err == nil {
+		err = fit(value)
+	}
 	if err != nil {
 		return nil, &ExprError{e.Pos, e.Text, shortError(err)}
 	}
@@ -254,6 +288,16 @@ func (s *vars) evalBool(ctx context.Context, e *Expr) (bool, *explanation, error
 // has the type of its expression; others are what they are in YAML, lists []any and
 // maps map[string]any. nil gives nil.
 func (s *vars) value(ctx context.Context, v *Value) (any, error) {
+	value, err := s.fill(ctx, v)
+	if err == nil && v != nil && v.Shape != Scalar {
+		if err = fit(value); err != nil {
+			err = &placedError{v.Pos, err}
+		}
+	}
+	return value, err
+}
+
+func (s *vars) fill(ctx context.Context, v *Value) (any, error) {
 	switch {
 	case v == nil:
 		return nil, nil
@@ -261,7 +305,7 @@ func (s *vars) value(ctx context.Context, v *Value) (any, error) {
 		list := make([]any, len(v.Items))
 		for i, item := range v.Items {
 			var err error
-			if list[i], err = s.value(ctx, item); err != nil {
+			if list[i], err = s.fill(ctx, item); err != nil {
 				return nil, err
 			}
 		}
@@ -270,7 +314,7 @@ func (s *vars) value(ctx context.Context, v *Value) (any, error) {
 		m := make(map[string]any, len(v.Entries))
 		for _, e := range v.Entries {
 			var err error
-			if m[e.Key], err = s.value(ctx, e.Value); err != nil {
+			if m[e.Key], err = s.fill(ctx, e.Value); err != nil {
 				return nil, err
 			}
 		}
@@ -290,7 +334,14 @@ func (s *vars) value(ctx context.Context, v *Value) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		text.WriteString(write(value))
+		part, err := writeWhole(value)
+		if err == nil && text.Len()+len(part) > maxText {
+			err = errLongText
+		}
+		if err != nil {
+			return nil, &ExprError{p.Expr.Pos, p.Expr.Text, err}
+		}
+		text.WriteString(part)
 	}
 	return text.String(), nil
 }
@@ -305,14 +356,25 @@ func (s *vars) text(ctx context.Context, v *Value) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if list, ok := value.([]any); ok {
-		parts := make([]string, len(list))
-		for i := range list {
-			parts[i] = write(list[i])
-		}
-		return strings.Join(parts, ","), nil
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
 	}
-	return write(value), nil
+	var line strings.Builder
+	for i, e := range list {
+		if i > 0 {
+			line.WriteByte(',')
+		}
+		part, err := writeWhole(e)
+		if err == nil && line.Len()+len(part) > maxText {
+			err = errLongText
+		}
+		if err != nil {
+			return "", &placedError{v.Pos, err}
+		}
+		line.WriteString(part)
+	}
+	return line.String(), nil
 }
 
 // ValueError is a value of a script that is not what its key takes.
@@ -326,7 +388,8 @@ func (e *ValueError) Error() string { return fmt.Sprintf("%v: %q: %v", e.Pos, e.
 func (e *ValueError) Unwrap() error { return e.Err }
 
 func valueError(v *Value, value any, format string, args ...any) error {
-	return &ValueError{v.Pos, write(value), fmt.Errorf(format, args...)}
+	text, _ := writeMost(value, maxShown)
+	return &ValueError{v.Pos, cutShown(text), fmt.Errorf(format, args...)}
 }
 
 // number is a whole number from min to max; without a value it is other.

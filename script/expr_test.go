@@ -86,6 +86,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestEqual(t *testing.T) {
+	v := newLibrary(fabric{}).newVars()
 	rec := recordOf(&mad.PathRecord{DLID: 8, MTU: mad.MTU2048})
 	same := recordOf(&mad.PathRecord{DLID: 8, MTU: mad.MTU2048})
 	tests := []struct {
@@ -108,10 +109,10 @@ func TestEqual(t *testing.T) {
 		{"14.0625 Gbps", "FDR", true},
 	}
 	for _, tt := range tests {
-		if got := equal(tt.a, tt.b); got != tt.want {
+		if got, err := v.equal(tt.a, tt.b); err != nil || got != tt.want {
 			t.Errorf("%v == %v: %v", tt.a, tt.b, got)
 		}
-		if got := equal(tt.b, tt.a); got != tt.want {
+		if got, err := v.equal(tt.b, tt.a); err != nil || got != tt.want {
 			t.Errorf("%v == %v: %v", tt.b, tt.a, got)
 		}
 	}

@@ -19,6 +19,7 @@ type JUnit struct {
 	suite string
 	start time.Time
 	err   error
+	extra int               // testcases of what is no step, all errors
 	names map[StepID]string // of the steps that hold others, with theirs in front
 }
 
@@ -135,6 +136,11 @@ func (j *JUnit) write(e *Event, name string) {
 	if j.err != nil {
 		return
 	}
+	j.put(&c)
+}
+
+// put writes a testcase.
+func (j *JUnit) put(c *junitCase) {
 	b, err := xml.MarshalIndent(c, "", "  ")
 	if err == nil {
 		_, err = j.w.Write(append(b, '\n'))
@@ -142,16 +148,34 @@ func (j *JUnit) write(e *Event, name string) {
 	j.err = err
 }
 
-// Close ends the report. The error is the first of all writes; the caller closes what is
-// written to.
+// Error writes a testcase for what is wrong outside of all steps: a mistake in the script,
+// or why it did not run.
+func (j *JUnit) Error(name, kind, message string) {
+	if j.err != nil {
+		return
+	}
+	j.extra++
+	j.put(&junitCase{Name: name, Classname: j.suite, Time: seconds(0), Error: &junitResult{Message: message, Type: kind}})
+}
+
+// Close ends the report; o is nil if the script did not run. The error is the first of all
+// writes; the caller closes what is written to.
 func (j *JUnit) Close(o *Outcome) error {
+	if o == nil {
+		o = &Outcome{}
+	}
+	if o.Verdict == Interrupted { // between two steps, maybe, so that all have passed
+		j.Error(j.suite, o.Verdict.String(), "interrupted: not all steps have run")
+	}
 	if j.err != nil {
 		return j.err
 	}
 	if _, err := io.WriteString(j.w, "</testsuite>\n</testsuites>\n"); err != nil {
 		return err
 	}
-	head, err := j.head(o.Counts, o.Duration)
+	counts := o.Counts
+	counts.add(Counts{Steps: j.extra, Errors: j.extra})
+	head, err := j.head(counts, o.Duration)
 	if err != nil {
 		return err
 	}

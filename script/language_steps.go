@@ -58,7 +58,7 @@ var Kinds = []*Kind{
 			{Name: "oui", Type: TypeInt, Max: 1<<24 - 1, Doc: "organisation of vendor classes from 0x30 to 0x4f", Example: "0x001405"},
 			{Name: "tid", Type: TypeInt, Max: 1<<64 - 1, Doc: "transaction id; what carries the MAD takes the upper half for itself", Example: "0x1234"},
 			{Name: "pkey", Type: TypeInt, Max: 0xffff, Default: "0xffff", Doc: "partition to send in, one of the port's", Example: "0x8001"},
-			{Name: "qp", Type: TypeInt, Max: maxUint32, Doc: "queue pair to send to. 0 for SMPs, else 1", Example: "1"},
+			{Name: "qp", Type: TypeInt, Max: 1<<24 - 1, Doc: "queue pair to send to. 0 for SMPs, else 1", Example: "1"},
 			{Name: "sl", Type: TypeInt, Max: 15, Doc: "service level. That of the SM for `sm`, else 0", Example: "0"},
 			{Name: "grh", Type: TypeGRH, Default: "false", Doc: "send with a global route header", Example: "true"},
 			{Name: "length", Type: TypeInt, Min: 1, Max: 256, Doc: "send only so many bytes of the MAD; on simulated fabrics only", Example: "64"},

@@ -35,8 +35,16 @@ type composer struct {
 // document makes the script of a file.
 func (p *composer) document(root *node) *Script {
 	s := &Script{File: p.file, Pos: root.pos, Timeout: DefaultTimeout, StepTimeout: DefaultStepTimeout, OnError: OnErrorStop}
-	if root.shape != Map {
+	// Of a file that is no script, which may hold anything, nothing is shown.
+	switch {
+	case root.shape == Scalar && !root.null():
+		p.errs.add("wrong-kind", root.pos, "a script is a map of keys such as version and steps, and not a text")
+		return s
+	case root.shape != Map:
 		p.errs.add("wrong-kind", root.pos, "a script is a map of keys such as version and steps, and not %s", root.what())
+		return s
+	case find(root, "version") == nil && find(root, "steps") == nil:
+		p.errs.add("missing-key", root.pos, "this is no script, which has the keys version and steps")
 		return s
 	}
 	p.keys(root, TopKeys, "a script", tagged(s), 0)
@@ -277,6 +285,7 @@ func (p *composer) step(n *node, depth int) *Step {
 	s := &Step{Pos: n.pos}
 	members := tagged(s)
 	var kind nodeEntry
+	misspelt := false
 	for _, e := range n.entries {
 		if row := lookUpKey(StepKeys, e.key.text); row != nil {
 			p.fill(members[row.Name], row, e.value, depth)
@@ -285,12 +294,16 @@ func (p *composer) step(n *node, depth int) *Step {
 		k := lookUpKind(e.key.text)
 		switch {
 		case k == nil:
+			misspelt = true
 			p.unknownKey(e, "a step", append(kindNames(), keyNames(StepKeys)...))
 		case s.Kind != nil:
 			p.errs.add("two-kinds", e.key.pos, "a step does one thing: it has %s in line %d already", s.Kind.Name, kind.key.pos.Line)
 		default:
 			s.Kind, kind = k, e
 		}
+	}
+	if s.Kind == nil && misspelt {
+		return nil // it may be the kind
 	}
 	if s.Kind == nil {
 		p.errs.add("no-kind", n.pos, "the step does nothing: it needs one of the keys %s", strings.Join(kindNames(), ", "))

@@ -123,6 +123,12 @@ func (r *run) outermost(ctx context.Context, s *Script) *Outcome {
 	defer r.giveUp(nil)
 	out := &Outcome{Missing: make(map[string]int)}
 	sum := &tally{missing: out.Missing}
+	for _, value := range r.opt.Vars {
+		r.lib.masker.allowGiven(value)
+	}
+	for step := range s.walk {
+		r.lib.masker.allowIn(step.Body)
+	}
 	t := &thread{run: r, vars: r.lib.newVars(), out: &reporter{to: r.opt.Report}, sum: sum, unknown: make(names)}
 	if err := t.script(ctx, s, r.opt.Vars); err != nil {
 		t.aside("run", s.Pos, err)
@@ -174,6 +180,7 @@ func (t *thread) script(ctx context.Context, s *Script, given map[string]any) er
 // variables gives the variables of a file their values.
 func (t *thread) variables(ctx context.Context, s *Script, given map[string]any) error {
 	for _, e := range slices.Concat(s.Params, s.Vars) {
+		t.lib.masker.allow(e.Value)
 		if value, ok := given[e.Key]; ok {
 			t.vars.set(e.Key, value)
 			continue
@@ -201,7 +208,8 @@ func (e *placedError) Error() string { return e.err.Error() }
 func (e *placedError) Unwrap() error { return e.err }
 
 // Harmless tells, by no error, that a script changes nothing where it runs: it sends no Set
-// and the like, and no peer is connected to. The error is a *NeedsYesError.
+// and the like and no response, answers no requests, and no peer is connected to. The error
+// is a *NeedsYesError.
 func (s *Script) Harmless() error {
 	for step := range s.walk {
 		does := ""
@@ -210,6 +218,8 @@ func (s *Script) Harmless() error {
 			if b.changes() {
 				does = "send changes something, or may do so"
 			}
+		case *Serve:
+			does = "serve answers requests that the fabric may rely on"
 		case *Connect:
 			does = "connect has the peer take its queue pair to RTS against one that does not exist"
 		case *Listen:

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
+	"time"
 
 	"github.com/ibsm/ibsm/script"
 )
@@ -442,5 +443,95 @@ func BenchmarkEngine(b *testing.B) {
 				done += n
 			}
 		})
+	}
+}
+
+// A secret comes from where the script, or who runs it, says, by any variable, and goes into
+// keys alone.
+func TestSecretVariables(t *testing.T) {
+	const key = "0x7365637265742121"
+	t.Setenv("IBSM_TEST_KEY", key)
+	t.Setenv("IBSM_TEST_OTHER", key)
+	synctest.Test(t, func(t *testing.T) {
+		b, end := newBench(t)
+		defer end()
+		b.files["in.yaml"] = &fstest.MapFile{Data: []byte("version: 1\nparams: {key: null}\nsteps: [{send: {class: Subn, attribute: NodeInfo, to: 2, header: {M_Key: '${key}'}}}]")}
+		b.opt.Vars = map[string]any{"given": "env:IBSM_TEST_OTHER"}
+		const steps = `vars: {k: "env:IBSM_TEST_KEY", given: 1, made: "env:${'IBSM'}_TEST_NONE"}
+on_error: continue
+steps:
+  - send: {class: Subn, attribute: NodeInfo, to: 2, header: {M_Key: "${k}"}}
+  - send: {class: Subn, attribute: NodeInfo, to: 2, header: {M_Key: "${given}"}}
+  - include: {file: in.yaml, with: {key: "env:IBSM_TEST_KEY"}}
+  - for_each: {var: one, in: ["env:IBSM_TEST_OTHER"], steps: [{send: {class: Subn, attribute: NodeInfo, to: 2, header: {M_Key: "${one}"}}}]}
+  - send: {class: SubnAdm, method: Set, attribute: ServiceRecord, set: {ServiceName: "${k}", ServiceID: 5}}
+    expect: record.ServiceName == k
+`
+		out := b.run(t.Context(), steps)
+		if want := (script.Counts{Steps: 5, Passed: 5}); out.Counts != want {
+			t.Errorf("%+v, want %+v:\n%s", out.Counts, want, b.report)
+		}
+		out = b.run(t.Context(), steps+`  - send: {class: Subn, attribute: NodeInfo, to: 2, header: {M_Key: "${made}"}}`)
+		if out.Errors != 1 || !strings.Contains(string(b.report), "the script does not have this text") {
+			t.Errorf("a text that the run made: %+v:\n%s", out.Counts, b.report)
+		}
+	})
+}
+
+// A run that did not come to its end is not green, also where each step that ran has passed.
+func TestJUnitStopped(t *testing.T) {
+	const steps = "steps: [{log: a}, {parallel: {steps: [{wait: 1h}]}}, {log: b}]"
+	for name, c := range map[string]struct {
+		after time.Duration // the interrupt; 0: none
+		text  string
+		want  []string // in the report
+	}{
+		"interrupted before": {-1, steps, []string{`tests="1"`, `errors="1"`, `<testcase name="stopped"`, `<error message="interrupted`}},
+		"interrupted":        {time.Second, steps, []string{`<testcase name="stopped"`, `<error message="interrupted`}},
+		"timed out":          {0, "timeout: 5s\n" + steps, []string{`<error `, "time limit of the script"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, end := newBench(t)
+				defer end()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				switch {
+				case c.after < 0:
+					cancel()
+				case c.after > 0:
+					time.AfterFunc(c.after, cancel)
+				}
+				var file buffer
+				j := script.NewJUnit(&file, "stopped")
+				b.opt.Report = j.Report
+				if err := j.Close(b.run(ctx, c.text)); err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(file.b), `errors="0"`) {
+					t.Error("the report has no error")
+				}
+				for _, want := range c.want {
+					if !strings.Contains(string(file.b), want) {
+						t.Errorf("the report lacks %s", want)
+					}
+				}
+				checkCounts(t, file.b)
+				if t.Failed() {
+					t.Logf("%s", file.b)
+				}
+			})
+		})
+	}
+}
+
+// checkCounts compares the counts at the head of a report with what is in it.
+func checkCounts(t *testing.T, report []byte) {
+	t.Helper()
+	for attr, element := range map[string]string{"tests": "<testcase ", "errors": "<error", "failures": "<failure", "skipped": "<skipped"} {
+		n := strings.Count(string(report), element)
+		if want := " " + attr + `="` + strconv.Itoa(n) + `"`; !strings.Contains(string(report), want) {
+			t.Errorf("the head has not%s", want)
+		}
 	}
 }

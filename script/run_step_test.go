@@ -225,6 +225,11 @@ func TestNeedsYes(t *testing.T) {
 			{"{include: {file: set.yaml}}", true},
 			{"{connect: {to: 10.0.0.8, service: 1}}", true},
 			{"{listen: {service: 1, count: 1}}", true},
+			{"{serve: {class: 0x32, oui: 0x1405, methods: [Get], for: 1s}}", true},
+			{"{send: {class: SubnAdm, method: Report, attribute: Notice, to: 1}}", true},
+			{"{send: {class: SubnAdm, method: GetResp, attribute: NodeRecord, to: 1}}", true},
+			{"{send: {raw: '01010181', to: 1}}", true},
+			{"{send: {class: SubnAdm, method: GetTable, attribute: NodeRecord}}", false},
 		} {
 			b.files["set.yaml"] = &fstest.MapFile{Data: []byte("version: 1\nsteps: [{log: a}]\nfinally: [{send: {class: Subn, method: Set, attribute: PortInfo, to: 1, set: {LID: 1}}}]")}
 			s := b.load("vars: {m: Get}\nsteps: [{log: first}, " + c.steps + "]")

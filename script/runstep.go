@@ -181,7 +181,8 @@ func (t *thread) attempt(ctx context.Context, s *Step) (d done) {
 		t.fail(ctx, &d, s.Pos, err)
 		return d
 	}
-	if ctx.Err() != nil && outer.Err() == nil && holdsSteps(s.Body) {
+	overran := func() bool { return ctx.Err() != nil && outer.Err() == nil }
+	if overran() && (holdsSteps(s.Body) || !d.verdict.bad()) {
 		t.fail(ctx, &d, s.Pos, context.Cause(ctx))
 		return d
 	}
@@ -195,6 +196,10 @@ func (t *thread) attempt(ctx context.Context, s *Step) (d done) {
 		return d
 	}
 	t.judge(ctx, s, &d)
+	if overran() && !d.verdict.bad() {
+		d.saved = nil
+		t.fail(ctx, &d, s.Pos, context.Cause(ctx))
+	}
 	return d
 }
 

@@ -146,13 +146,13 @@ func (m *message) changes() bool { return changing(mad.Method(m.data[mad.OffMeth
 
 // changing tells whether requests of a method may change something. A method that
 // the IBA does not have may; a Trap makes an SM sweep, a TrapRepress ends traps; a
-// Report is but told to others, and a response that nobody waits for is dropped.
+// Report, or a response, is believed by who takes it for that of another sender.
 func changing(m mad.Method) bool {
 	switch m {
-	case mad.MethodGet, mad.MethodGetTable, mad.MethodGetTraceTable, mad.MethodGetMulti, mad.MethodReport:
+	case mad.MethodGet, mad.MethodGetTable, mad.MethodGetTraceTable, mad.MethodGetMulti:
 		return false
 	}
-	return !m.IsResponse()
+	return true
 }
 
 // changes tells of a step, before it is prepared, whether its MADs may change

@@ -287,7 +287,8 @@ func (p *preparation) headers() error {
 	return nil
 }
 
-// setEntry sets one field. What begins with env: or file: stands for a secret.
+// setEntry sets one field. In one that is a key, what begins with env: or file: stands for
+// a secret.
 func (s *vars) setEntry(ctx context.Context, of *layout.Struct, b []byte, e Entry) ([]layout.Field, error) {
 	value, err := s.value(ctx, e.Value)
 	if err != nil {
@@ -299,10 +300,9 @@ func (s *vars) setEntry(ctx context.Context, of *layout.Struct, b []byte, e Entr
 	if _, isInt := value.(int); !isInt && e.Value.Shape == Scalar && len(e.Value.Parts) == 0 {
 		value = e.Value.Text
 	}
-	if secret, ok := value.(string); ok {
-		if value, err = s.lib.masker.reveal(secret); err != nil {
-			return nil, &ValueError{e.Value.Pos, secret, err}
-		}
+	s.lib.masker.allow(e.Value)
+	if value, err = s.lib.masker.keys(of, b, e.Key, value); err != nil {
+		return nil, &ValueError{e.Value.Pos, e.Value.Text, err}
 	}
 	set, err := setField(of, b, e.Key, value)
 	if err != nil {
@@ -327,7 +327,7 @@ func (p *preparation) delivery() error {
 		{s.Retries, sendRetries, 0, 1000, func(n uint64) { p.retries = int(n) }},
 		{s.TID, 0, 0, math.MaxUint64, p.setTID},
 		{s.SL, uint64(p.vector.SL), 0, 15, func(n uint64) { p.vector.SL = uint8(n) }},
-		{s.QP, uint64(p.vector.QPN), 0, math.MaxUint32, func(n uint64) { p.vector.QPN = uint32(n) }},
+		{s.QP, uint64(p.vector.QPN), 0, 1<<24 - 1, func(n uint64) { p.vector.QPN = uint32(n) }},
 	}
 	for _, n := range numbers {
 		x, err := p.number(p.ctx, n.v, n.other, n.least, n.most)

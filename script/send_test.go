@@ -353,8 +353,8 @@ func TestSendChanges(t *testing.T) {
 		{`{class: SubnAdm, attribute: ServiceRecord, method: Delete}`, true},
 		{`{attribute: Notice, class: Subn, method: TrapRepress}`, true},
 		{`{attribute: Notice, class: Subn, method: Trap}`, true},
-		{`{attribute: Notice, class: SubnAdm, method: Report}`, false},
-		{`{class: Subn, attribute: NodeInfo, method: GetResp}`, false},
+		{`{attribute: Notice, class: SubnAdm, method: Report}`, true}, // InformInfo subscribers believe it
+		{`{class: Subn, attribute: NodeInfo, method: GetResp}`, true}, // so does who waits for it
 		{`{class: Subn, attribute: NodeInfo, method: 0x55}`, true},
 		{`{class: Subn, attribute: NodeInfo, header: {Method: Set}}`, true},
 		{`{class: Subn, attribute: NodeInfo, method: Set, header: {method: Get}}`, false},
@@ -424,9 +424,43 @@ func TestSecrets(t *testing.T) {
 				t.Errorf("%s is shown as %s", s, got)
 			}
 		}
-		_, err := b.sender.prepare(t.Context(), step(t, `send: {class: Subn, attribute: PortInfo, to: h8, set: {LID: "env:IBSM_TEST_M_KEY"}}`).Body.(*Send), b.vars)
+		t.Setenv("IBSM_TEST_LONG_KEY", "0x11c0ffee1234567890")
+		_, err := b.sender.prepare(t.Context(), step(t, `send: {class: Subn, attribute: PortInfo, to: h8, set: {M_Key: "env:IBSM_TEST_LONG_KEY"}}`).Body.(*Send), b.vars)
 		if err == nil || strings.Contains(err.Error(), "ffee") {
-			t.Errorf("a key in a field that is too narrow: %v", err)
+			t.Errorf("a key that is too wide: %v", err)
+		}
+	})
+}
+
+// Only a key takes its value from elsewhere, and only where the script says so: not where
+// an answer does.
+func TestSecretsOnlyInKeys(t *testing.T) {
+	t.Setenv("IBSM_TEST_M_KEY", "0x00c0ffee12345678")
+	key := []byte{0, 0xc0, 0xff, 0xee, 0x12, 0x34, 0x56, 0x78}
+	const ref = "env:IBSM_TEST_M_KEY"
+	inDemo(t, func(t *testing.T, b *bench) {
+		b.vars.set("answered", ref)
+		prepare := func(yaml string) (*message, error) {
+			return b.sender.prepare(t.Context(), step(t, "send: "+yaml).Body.(*Send), b.vars)
+		}
+		m, err := prepare(`{class: SubnAdm, attribute: ServiceRecord, method: Set, to: h8, set: {ServiceName: "${answered}"}}`)
+		if err != nil || !bytes.Contains(m.data, []byte(ref)) || bytes.Contains(m.data, key) {
+			t.Errorf("a name: %v, want the text as it is", err)
+		}
+		var secret *SecretError
+		if _, err = prepare(`{class: Subn, attribute: PortInfo, to: h8, set: {M_Key: "${answered}"}}`); !errors.As(err, &secret) {
+			t.Errorf("a key of an answer: %v, want an error", err)
+		}
+		b.lib.masker.allow(&Value{Text: ref})
+		for _, yaml := range []string{
+			`{class: Subn, attribute: PortInfo, to: h8, set: {M_Key: "${answered}"}}`,
+			`{class: SubnAdm, attribute: PortInfoRecord, to: h8, set: {PortInfo: {M_Key: "env:IBSM_TEST_M_KEY"}}}`,
+		} {
+			if m, err = prepare(yaml); err != nil || !bytes.Contains(m.data, key) {
+				t.Errorf("%s: %v", yaml, err)
+			} else if bytes.Contains(m.shown(), key) {
+				t.Errorf("%s: the report has the key", yaml)
+			}
 		}
 	})
 }

@@ -1,14 +1,11 @@
 package script
 
 import (
-	"bytes"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -121,41 +118,48 @@ func plain(v any) any {
 }
 
 // write is a value as people write it, for templates: text as it is, numbers in
-// decimal, what has parts as JSON.
+// decimal, what has parts as JSON, which is cut where it becomes too long.
 func write(v any) string {
+	s, _ := writeMost(v, maxText)
+	return s
+}
+
+// writeWhole is write for what must be whole.
+func writeWhole(v any) (string, error) {
+	s, whole := writeMost(v, maxText)
+	if !whole || len(s) > maxText {
+		return "", fmt.Errorf("%s: written, it has more than %d bytes", show(v), maxText)
+	}
+	return s, nil
+}
+
+// writeMost is write that stops soon after most bytes of JSON.
+func writeMost(v any, most int) (s string, whole bool) {
 	switch v := v.(type) {
 	case nil:
-		return ""
+		return "", true
 	case string:
-		return v
+		return v, true
 	case int:
-		return strconv.Itoa(v)
+		return strconv.Itoa(v), true
 	case hexBytes:
-		return hex.EncodeToString(v)
+		return hex.EncodeToString(v), true
 	case time.Time:
-		return v.Format(time.RFC3339Nano)
+		return v.Format(time.RFC3339Nano), true
 	case fmt.Stringer:
 		if _, ok := v.(*record); !ok {
-			return v.String()
+			return v.String(), true
 		}
 	case float64:
 		if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-			return strconv.FormatFloat(v, 'f', -1, 64)
+			return strconv.FormatFloat(v, 'f', -1, 64), true
 		}
 	case bool, uint64, int64:
-		return fmt.Sprint(v)
+		return fmt.Sprint(v), true
 	}
-	return asJSON(v)
-}
-
-func asJSON(v any) string {
-	var w bytes.Buffer
-	enc := json.NewEncoder(&w)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Sprint(v)
-	}
-	return strings.TrimSuffix(w.String(), "\n")
+	w := jsonWriter{most: most}
+	whole = w.write(v, 0)
+	return w.String(), whole
 }
 
 // maxShown is how long a value may be in an explanation, in bytes.
@@ -163,8 +167,12 @@ const maxShown = 200
 
 // show is a value in an explanation: text in quotes, and not more than a line.
 func show(v any) string {
-	s := ""
-	switch v := plain(v).(type) {
+	if b, ok := v.(hexBytes); ok && len(b) > maxShown {
+		v = b[:maxShown] // in hexadecimal still more than is shown
+	}
+	v = plain(v)
+	prefix := ""
+	switch v := v.(type) {
 	case nil:
 		return "nothing"
 	case string:
@@ -173,17 +181,30 @@ func show(v any) string {
 		}
 		return strconv.Quote(v)
 	case []any:
-		if len(v) > 8 {
-			return fmt.Sprintf("%d elements, the first is %s", len(v), show(v[0]))
+		if n := len(v); n > 8 {
+			return cutShown(fmt.Sprintf("%d elements, the first is %s", n, showFirst(v)))
 		}
-		s = asJSON(v)
 	case *record:
-		s = v.of.Name + " " + asJSON(v)
-	default:
-		s = write(v)
+		prefix = v.of.Name + " "
 	}
+	s, whole := writeMost(v, maxShown)
+	if !whole && len(s) <= maxShown {
+		return prefix + s + "..." // too deep
+	}
+	return cutShown(prefix + s)
+}
+
+// showFirst shows the first element of a list; of lists in lists, how long that is.
+func showFirst(list []any) string {
+	if first, ok := list[0].([]any); ok && len(first) > 8 {
+		return fmt.Sprintf("a list of %d", len(first))
+	}
+	return show(list[0])
+}
+
+func cutShown(s string) string {
 	if len(s) > maxShown {
-		s = cut(s)
+		return cut(s)
 	}
 	return s
 }

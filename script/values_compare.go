@@ -21,10 +21,60 @@ import (
 // equal compares values by what they mean: 5 and "0x5" are the same, and so are
 // GIDs, GUIDs and the names of an enumeration however they are spelled ("Init" and
 // "Initialize", "100G" and "100 Gb/s"). Other texts are equal to the letter.
-func equal(a, b any) bool {
+func (s *vars) equal(a, b any) (bool, error) {
+	c := comparison{vars: s, left: maxElements}
+	is := c.equal(a, b)
+	return is, c.err
+}
+
+// comparison is a comparison of values that may have parts.
+type comparison struct {
+	vars *vars // whose context ends it
+	left int   // of the elements that may still be compared
+	err  error // why it has not come to its end; what is equal is then not told
+}
+
+// element counts a pair of elements that is to be compared.
+func (c *comparison) element() bool {
+	if c.err != nil {
+		return false
+	}
+	c.err = c.vars.tick()
+	if c.left--; c.left < 0 {
+		c.err = fmt.Errorf("these are values of which more than %d elements would be compared", maxElements)
+	}
+	return c.err == nil
+}
+
+func (c *comparison) lists(a, b []any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !c.element() || !c.equal(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *comparison) maps(a, b map[string]any) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key := range a {
+		other, ok := b[key]
+		if !ok || !c.element() || !c.equal(a[key], other) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *comparison) equal(a, b any) bool {
 	switch x := a.(type) {
 	case hexBytes:
-		return equal(plain(x), b)
+		return c.equal(plain(x), b)
 	case string:
 		switch y := b.(type) {
 		case string:
@@ -32,7 +82,7 @@ func equal(a, b any) bool {
 		case time.Duration:
 			return isDuration(x, y)
 		case hexBytes:
-			return equal(x, plain(y))
+			return c.equal(x, plain(y))
 		case int:
 			return textIs(x, float64(y))
 		}
@@ -46,7 +96,7 @@ func equal(a, b any) bool {
 		}
 	case []any:
 		if y, ok := b.([]any); ok {
-			return slices.EqualFunc(x, y, equal)
+			return c.lists(x, y)
 		}
 	case *record:
 		if y, ok := b.(*record); ok {
@@ -56,21 +106,21 @@ func equal(a, b any) bool {
 	switch b.(type) {
 	case string, hexBytes:
 		if _, isText := a.(string); !isText && a != nil {
-			return equal(b, a)
+			return c.equal(b, a)
 		}
 	case []any:
 		if list, ok := asList(a); ok {
-			return equal(list, b)
+			return c.equal(list, b)
 		}
 	}
 	if list, ok := a.([]any); ok {
 		if other, ok := asList(b); ok {
-			return equal(list, other)
+			return c.equal(list, other)
 		}
 	}
 	if m, ok := a.(map[string]any); ok {
 		if n, ok := b.(map[string]any); ok {
-			return maps.EqualFunc(m, n, equal)
+			return c.maps(m, n)
 		}
 	}
 	return runtime.Equal(a, b)
@@ -282,7 +332,7 @@ func rateOf(s string) (mad.Rate, bool) {
 }
 
 // contains tells whether a list has an element, a map or a record a name.
-func contains(in, v any) (bool, error) {
+func (s *vars) contains(in, v any) (bool, error) {
 	switch in := in.(type) {
 	case nil:
 		return false, nil
@@ -294,11 +344,18 @@ func contains(in, v any) (bool, error) {
 		_, err := in.field(name)
 		return err == nil, nil
 	case map[string]any:
-		_, ok := in[write(v)]
-		return ok, nil
+		name, err := writeWhole(v)
+		_, ok := in[name]
+		return ok, err
 	}
 	if list, ok := asList(in); ok {
-		return slices.ContainsFunc(list, func(e any) bool { return equal(e, v) }), nil
+		c := comparison{vars: s, left: maxElements}
+		for _, e := range list {
+			if c.element() && c.equal(e, v) || c.err != nil {
+				return c.err == nil, c.err
+			}
+		}
+		return false, nil
 	}
 	return false, fmt.Errorf("%s is no list", show(in))
 }

@@ -34,11 +34,107 @@ func (e *SecretError) Error() string { return fmt.Sprintf("secret %s: %s", e.Whe
 // Any number of goroutines may use it.
 type masker struct {
 	mu      sync.RWMutex
-	secrets []string // as they may be written
+	secrets []string        // as they may be written
+	allowed map[string]bool // the texts with env: and file: that stand in the script
 }
 
 // masked stands for a secret in a text.
 const masked = "<not displayed>"
+
+// allow notes where the script itself has its secrets from. A text of an answer must not
+// have ibsm read a file and send what is in there.
+func (m *masker) allow(v *Value) {
+	if v == nil {
+		return
+	}
+	if len(v.Parts) == 0 {
+		m.allowText(v.Text)
+	}
+	for _, item := range v.Items {
+		m.allow(item)
+	}
+	for i := range v.Entries {
+		m.allow(v.Entries[i].Value)
+	}
+}
+
+// allowIn is allow for the values that a step gives to variables.
+func (m *masker) allowIn(b Body) {
+	var entries []Entry
+	switch b := b.(type) {
+	case *SetVar:
+		entries = b.Vars
+	case *Include:
+		entries = b.With
+	case *ForEach:
+		m.allow(b.In.List)
+	case *Parallel:
+		m.allow(b.In.List)
+	}
+	for i := range entries {
+		m.allow(entries[i].Value)
+	}
+}
+
+// allowGiven is allow for the value of a variable that who runs the script gave.
+func (m *masker) allowGiven(value any) {
+	switch value := value.(type) {
+	case string:
+		m.allowText(value)
+	case []any:
+		for _, item := range value {
+			m.allowGiven(item)
+		}
+	}
+}
+
+func (m *masker) allowText(s string) {
+	if !namesSecret(s) {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.allowed == nil {
+		m.allowed = make(map[string]bool)
+	}
+	m.allowed[s] = true
+}
+
+func namesSecret(s string) bool {
+	return strings.HasPrefix(s, secretEnv) || strings.HasPrefix(s, secretFile)
+}
+
+// keys puts secrets in place of the texts that stand for them, in a value for the field
+// called name. In fields that are no keys, which reports show, these are texts as others
+// are.
+func (m *masker) keys(of *layout.Struct, b []byte, name string, value any) (any, error) {
+	var err error
+	switch v := value.(type) {
+	case string:
+		if !namesSecret(v) {
+			return v, nil
+		}
+		if f, err := fieldOf(of, b, name); err != nil || !f.Key {
+			return v, nil // setField tells of the error
+		}
+		m.mu.RLock()
+		allowed := m.allowed[v]
+		m.mu.RUnlock()
+		if !allowed {
+			return nil, &SecretError{cutText(v), "the script does not have this text: write it there, as the value of the key or of a variable"}
+		}
+		return m.reveal(v)
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, member := range v {
+			if out[key], err = m.keys(of, b, name+"."+key, member); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return value, nil
+}
 
 // reveal gives the value for which a text stands that begins with env: or file:, and
 // remembers it. Other texts are what they are.

@@ -23,11 +23,12 @@ func list(s *session.Session, args []string) error {
 	if len(args) > 0 {
 		folder = args[0]
 		files = os.DirFS(folder)
+		// Glob tells of no error.
+		if _, err := os.ReadDir(folder); err != nil {
+			return fmt.Errorf("run --list: %w", err)
+		}
 	}
 	names, err := fs.Glob(files, "*.yaml")
-	if err == nil && folder != "" {
-		_, err = fs.Stat(files, ".")
-	}
 	if err != nil {
 		return err
 	}
@@ -52,6 +53,21 @@ func list(s *session.Session, args []string) error {
 		}
 	}
 	return nil
+}
+
+// embedded are the names of the scripts that come with ibsm.
+func embedded() ([]string, error) {
+	files, err := fs.Glob(configs.FS, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range files {
+		if isScript(configs.FS, name) {
+			names = append(names, strings.TrimSuffix(name, path.Ext(name)))
+		}
+	}
+	return names, nil
 }
 
 // isScript tells scripts from fabrics, which are YAML too.

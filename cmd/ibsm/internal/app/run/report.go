@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,21 +16,20 @@ import (
 
 // report writes what happens in a run, as it happens.
 type report struct {
-	s         *session.Session
-	name      string
-	text      script.TextReport
-	table     bool // of steps alone
-	junit     *script.JUnit
-	junitFile *os.File
-	line      []byte
-	err       error // of the output
+	s     *session.Session
+	name  string
+	text  script.TextReport
+	table bool   // of steps alone
+	junit *junit // nil: none is asked for
+	line  []byte
+	err   error // of the output
 }
 
-func newReport(s *session.Session, file *script.Script) *report {
+func newReport(s *session.Session, file *script.Script, ci *junit) *report {
 	// An interrupt does not end the output: finally is still to come.
 	s.Out.Stopped = nil
 	output, _ := s.Flag("output")
-	r := &report{s: s, name: title(file), table: output == render.CSV}
+	r := &report{s: s, name: title(file), table: output == render.CSV, junit: ci}
 	r.text.Verbose = s.Switch("verbose")
 	r.err = s.Out.Columns(stepMembers(&script.Event{}))
 	return r
@@ -76,13 +76,46 @@ func (r *report) event(e *script.Event) {
 	}
 }
 
-// close ends the reports.
-func (r *report) close(out *script.Outcome) error {
-	err := r.err
-	if r.junit != nil && out != nil {
-		err = errors.Join(err, r.junit.Close(out), r.junitFile.Close())
+// junit is the report for continuous integration.
+type junit struct {
+	*script.JUnit
+	name string
+	file *os.File
+}
+
+// createJUnit begins the report that --junit asks for; nil if it does not. That of an
+// earlier run is gone from here on, whatever becomes of this one.
+func createJUnit(s *session.Session, name string) (*junit, error) {
+	path, _ := s.Flag("junit")
+	if path == "" {
+		return nil, nil
 	}
-	return err
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--junit: %w", err)
+	}
+	return &junit{script.NewJUnit(f, name), name, f}, nil
+}
+
+// close ends the report. Where the script did not run, out is nil and err says why.
+func (j *junit) close(out *script.Outcome, err error) error {
+	if j == nil {
+		return nil
+	}
+	var mistakes *script.ErrorList
+	switch {
+	case out != nil || err == nil:
+	case errors.As(err, &mistakes):
+		for _, e := range mistakes.Errors {
+			j.Error(e.Pos.String(), string(e.ID), e.Error())
+		}
+		if mistakes.More > 0 {
+			j.Error(j.name, "mistakes", fmt.Sprintf("and %d more mistakes", mistakes.More))
+		}
+	default:
+		j.Error(j.name, script.Errored.String(), err.Error())
+	}
+	return errors.Join(j.Close(out), j.file.Close())
 }
 
 func stepMembers(e *script.Event) text.Object {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/ibsm/ibsm/cmd/ibsm/internal/app/session"
 	"github.com/ibsm/ibsm/configs"
 	"github.com/ibsm/ibsm/endpoint"
+	"github.com/ibsm/ibsm/mad/layout"
 	"github.com/ibsm/ibsm/port"
 	"github.com/ibsm/ibsm/sa"
 	"github.com/ibsm/ibsm/script"
@@ -72,19 +72,28 @@ func run(ctx context.Context, s *session.Session, args []string) error {
 		return exit.Usagef("run: which script? It takes a FILE; 'ibsm run --list' shows those that come with ibsm")
 	}
 	file, err := load(args[0])
+	if file == nil {
+		file = &script.Script{File: args[0]}
+	}
+	ci, ciErr := createJUnit(s, title(file))
+	if ciErr != nil {
+		return ciErr
+	}
 	if err == nil {
 		err = check(s, file)
 	}
 	if err != nil {
-		return mistakes(s, args[0], err)
+		err = mistakes(s, args[0], err)
+		return errors.Join(err, ci.close(nil, err))
 	}
 	if s.Switch("check") {
-		return checked(s, file)
+		return errors.Join(checked(s, file), ci.close(nil, nil))
 	}
 	if s.On == "" {
 		s.On = file.On
 	}
-	return execute(ctx, s, file)
+	out, err := execute(ctx, s, file, ci)
+	return errors.Join(err, ci.close(out, err))
 }
 
 // load reads a script: a file, or by its name one that is embedded.
@@ -100,7 +109,15 @@ func load(name string) (*script.Script, error) {
 	if embedded, embeddedErr := script.Load(name, configs.FS); !errors.Is(embeddedErr, fs.ErrNotExist) {
 		return embedded, embeddedErr
 	}
-	return nil, err
+	names, listErr := embedded()
+	if listErr != nil {
+		return nil, listErr
+	}
+	near := ""
+	if names := layout.Nearest(strings.TrimSuffix(name, path.Ext(name)), names); len(names) > 0 {
+		near = " (nearest: " + strings.Join(names, ", ") + ")"
+	}
+	return nil, fmt.Errorf("%w, and none of that name comes with ibsm%s: 'ibsm run --list' shows those that do", err, near)
 }
 
 // variables are those of --var.
@@ -133,34 +150,25 @@ func check(s *session.Session, file *script.Script) error {
 }
 
 // execute runs the script at the endpoint.
-func execute(ctx context.Context, s *session.Session, file *script.Script) (err error) {
+func execute(ctx context.Context, s *session.Session, file *script.Script, ci *junit) (*script.Outcome, error) {
 	vars, err := variables(s)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !s.Simulated() && !s.Switch("yes") && !s.Switch("dry-run") {
 		if err := file.Harmless(); err != nil {
-			return exit.Usagef("%w", err)
+			return nil, exit.Usagef("%w", err)
 		}
 	}
 	env, err := place(ctx, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := newReport(s, file)
-	if junit, _ := s.Flag("junit"); junit != "" {
-		f, err := os.Create(junit)
-		if err != nil {
-			return fmt.Errorf("--junit: %w", err)
-		}
-		defer f.Close()
-		r.junit = script.NewJUnit(f, r.name)
-		r.junitFile = f
-	}
+	r := newReport(s, file, ci)
 	out, err := script.Run(ctx, file, env, script.Options{
 		Yes: s.Switch("yes"), DryRun: s.Switch("dry-run"), Vars: vars, Report: r.event,
 	})
-	return errors.Join(r.close(out), verdict(r.name, out), err)
+	return out, errors.Join(r.err, verdict(r.name, out), err)
 }
 
 // place is where the script runs.
