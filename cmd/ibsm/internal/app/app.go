@@ -96,7 +96,9 @@ Examples:
 
    ibsm --on sim:demo sa path h1 h8
    ibsm --on sim:demo smp get PortInfo h1 1
-   ibsm --on sim:demo -o json sa table node`,
+   ibsm --on sim:demo -o json sa table node
+   ibsm --on sim:demo connect h8
+   ibsm run quickstart`,
 		Version:         version(),
 		Flags:           session.Flags(),
 		Commands:        commands,
