@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"net/netip"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ibsm/ibsm/endpoint"
 	"github.com/ibsm/ibsm/port"
@@ -115,10 +117,12 @@ links: ["h1[1] - s1[1]", "h2[1] - s1[2]", "h3[1] - s1[3]"]
 
 // TestKernelScript runs the script of the README unchanged on a real kernel: MADs by
 // its umad, long answers by its RMPP, and its RDMA CM over the path that our SA gave.
+// path-to-connect then does so eight times at once.
 func TestKernelScript(t *testing.T) {
 	sub, err := topo.Parse("fabric", []byte(aroundRoCE))
 	dev := kernelSA(t, sub, err)
-	ctx := t.Context()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a peer that nobody connects to
+	defer cancel()
 	cm, err := endpoint.OpenCM(ctx, dev, endpoint.CMConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -156,4 +160,13 @@ func TestKernelScript(t *testing.T) {
 	says(t, on+vars+" --yes", 0, "ok    connect over it ", "# passed: 5 steps: 3 passed, 2 skipped in ", "sa")
 	peers.Wait()
 	says(t, on+"--sa fd00::1"+vars, 2, "on a real fabric that needs --yes")
+
+	const many = 8
+	for range many {
+		peers.Go(peer)
+	}
+	list := strings.TrimSuffix(strings.Repeat(`"fd00::1",`, many), ",")
+	says(t, on+"--sa fd00::1 run path-to-connect --var me=fd00::1 --var ips=["+list+"] --yes", 0,
+		"ok    all addresses ", " 8 branches, 16 steps: 16 passed", "# passed: ")
+	peers.Wait()
 }

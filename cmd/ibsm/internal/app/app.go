@@ -105,10 +105,12 @@ Examples:
 		Writer:          host.Stdout,
 		ErrWriter:       host.Stderr,
 		HideHelpCommand: true,
-		OnUsageError:    usageError,
-		Action:          wants("noun", "", commands),
-		ExitErrHandler:  func(*cli.Context, error) {}, // Run does it
-		Metadata:        map[string]any{session.OpenerKey: host.Open, session.ListerKey: host.List},
+		// A comma in --var belongs to its value.
+		DisableSliceFlagSeparator: true,
+		OnUsageError:              usageError,
+		Action:                    wants("noun", "", commands),
+		ExitErrHandler:            func(*cli.Context, error) {}, // Run does it
+		Metadata:                  map[string]any{session.OpenerKey: host.Open, session.ListerKey: host.List},
 	}
 }
 
